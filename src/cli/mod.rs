@@ -1,0 +1,63 @@
+//! The command line: flags in, an exit code out.
+//!
+//! Each subcommand has its flags in a file of its own, with the environment variable beside each flag. What
+//! stays true: a bad value ends the program before anything is started, with one line and exit code 2.
+
+mod embedded_registry;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use embedded_registry::RegistryArgs;
+
+/// Exit code for a command that could not do its work.
+const EXIT_FAILURE: u8 = 1;
+
+/// Registers KServe InferenceServices in Kubeflow Model Registry at admission time.
+#[derive(Debug, Parser)]
+#[command(version, about, max_term_width = 110)]
+pub struct Cli {
+    /// What to run.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the Model Registry REST API from memory, for tests and trials
+    Registry(RegistryArgs),
+}
+
+/// Installs the TLS provider, starts the runtime and runs the command to its end.
+#[must_use]
+pub fn run(cli: Cli) -> ExitCode {
+    // Fails only when a provider is there already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&anyhow::Error::new(error).context("cannot start the async runtime")),
+    };
+    let outcome = runtime.block_on(async {
+        match cli.command {
+            Command::Registry(args) => embedded_registry::run(args).await,
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+/// Says on standard error why the command ended.
+fn failed(error: &anyhow::Error) -> ExitCode {
+    #[expect(
+        clippy::print_stderr,
+        reason = "the last words of a command line tool belong on standard error"
+    )]
+    {
+        eprintln!("isvc-registrar: {error:#}");
+    }
+    ExitCode::from(EXIT_FAILURE)
+}

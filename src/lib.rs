@@ -1,0 +1,5 @@
+//! Registers KServe InferenceServices in Kubeflow Model Registry at admission time.
+//!
+//! `main.rs` only parses; everything is here.
+
+pub mod cli;
