@@ -3,3 +3,6 @@
 //! `main.rs` only parses; everything is here.
 
 pub mod cli;
+pub mod kserve;
+pub mod registration;
+pub mod registry;
