@@ -3,13 +3,18 @@
 //! Each subcommand has its flags in a file of its own, with the environment variable beside each flag. What
 //! stays true: a bad value ends the program before anything is started, with one line and exit code 2.
 
-mod embedded_registry;
+mod duration;
+mod program;
+mod registries;
+mod registry;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub use embedded_registry::RegistryArgs;
+pub use program::{LogFormat, ProgramArgs};
+pub use registries::RegistriesArgs;
+pub use registry::RegistryArgs;
 
 /// Exit code for a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
@@ -41,7 +46,7 @@ pub fn run(cli: Cli) -> ExitCode {
     };
     let outcome = runtime.block_on(async {
         match cli.command {
-            Command::Registry(args) => embedded_registry::run(args).await,
+            Command::Registry(args) => registry::run(args).await,
         }
     });
     match outcome {

@@ -11,7 +11,7 @@ mod lenient;
 mod object;
 mod status;
 
-pub use labels::{LabelKeys, LabelPrefixError};
+pub use labels::{DEFAULT_PREFIX, LabelKeys, LabelPrefixError};
 pub use object::{InferenceService, Metadata, Predictor, Texts};
 pub use status::{Readiness, Status};
 

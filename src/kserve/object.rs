@@ -292,7 +292,7 @@ mod tests {
         serde_json::from_str(&object.to_string()).expect("any JSON can be read")
     }
 
-    fn with_predictor(predictor: Value) -> InferenceService {
+    fn with_predictor(predictor: &Value) -> InferenceService {
         read(&json!({"spec": {"predictor": predictor}}))
     }
 
@@ -306,7 +306,7 @@ mod tests {
     #[case::ill_typed_names(json!({"model": {"runtime": 5, "modelFormat": "onnx"}}), "custom")]
     #[case::empty_runtime(json!({"model": {"runtime": ""}}), "custom")]
     fn the_runtime_is_what_the_predictor_names(#[case] predictor: Value, #[case] runtime: &str) {
-        assert_eq!(with_predictor(predictor).predictor.runtime(), runtime);
+        assert_eq!(with_predictor(&predictor).predictor.runtime(), runtime);
     }
 
     #[rstest]
@@ -316,9 +316,9 @@ mod tests {
     #[case::another_runtime(json!({"minReplicas": 1, "model": {"storageUri": "s3://a", "runtime": "x"}}), false)]
     #[case::a_container(json!({"minReplicas": 1, "containers": [{"image": "x"}]}), false)]
     fn a_change_of_the_model_is_told_from_other_changes(#[case] predictor: Value, #[case] same: bool) {
-        let before = with_predictor(json!({"minReplicas": 1, "model": {"storageUri": "s3://a"}}));
+        let before = with_predictor(&json!({"minReplicas": 1, "model": {"storageUri": "s3://a"}}));
         assert_eq!(
-            with_predictor(predictor)
+            with_predictor(&predictor)
                 .predictor
                 .same_model_as(&before.predictor),
             same

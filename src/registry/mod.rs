@@ -5,6 +5,7 @@
 //! in its own JSON, at a time when it was known to be able to read its database.
 
 pub mod client;
+pub mod directory;
 pub mod embedded;
 mod error;
 pub mod ids;
