@@ -3,6 +3,11 @@
 //! Each subcommand has its flags in a file of its own, with the environment variable beside each flag. What
 //! stays true: a bad value ends the program before anything is started, with one line and exit code 2.
 
+#![allow(
+    clippy::doc_markdown,
+    reason = "the doc comments of flags are their help texts, where backticks are noise"
+)]
+
 mod duration;
 mod program;
 mod registries;
@@ -57,10 +62,7 @@ pub fn run(cli: Cli) -> ExitCode {
 
 /// Says on standard error why the command ended.
 fn failed(error: &anyhow::Error) -> ExitCode {
-    #[expect(
-        clippy::print_stderr,
-        reason = "the last words of a command line tool belong on standard error"
-    )]
+    #[expect(clippy::print_stderr, reason = "the last words of a command line tool belong on standard error")]
     {
         eprintln!("isvc-registrar: {error:#}");
     }

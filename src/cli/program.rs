@@ -51,9 +51,7 @@ impl std::str::FromStr for LogLevel {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let filter = tracing_subscriber::EnvFilter::builder().parse(text);
-        filter
-            .map(|_| Self(text.to_owned()))
-            .map_err(|error| error.to_string())
+        filter.map(|_| Self(text.to_owned())).map_err(|error| error.to_string())
     }
 }
 
@@ -61,9 +59,7 @@ impl ProgramArgs {
     /// Starts logging to standard error.
     pub fn start_logging(&self) {
         let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(&self.log_level.0);
-        let lines = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr);
+        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
         // Fails only where a subscriber is there already, as in tests.
         let _ = match self.log_format {
             LogFormat::Text => lines.try_init(),

@@ -21,21 +21,11 @@ pub struct RegistriesArgs {
     pub registry_url: Option<Url>,
 
     /// Host of the registry's own ConfigMap, used when there is no --registry-url
-    #[arg(
-        long,
-        env = "MODEL_REGISTRY_REST_SERVICE_HOST",
-        value_name = "HOST",
-        hide = true
-    )]
+    #[arg(long, env = "MODEL_REGISTRY_REST_SERVICE_HOST", value_name = "HOST", hide = true)]
     pub model_registry_rest_service_host: Option<String>,
 
     /// Port of the registry's own ConfigMap
-    #[arg(
-        long,
-        env = "MODEL_REGISTRY_REST_SERVICE_PORT",
-        value_name = "PORT",
-        hide = true
-    )]
+    #[arg(long, env = "MODEL_REGISTRY_REST_SERVICE_PORT", value_name = "PORT", hide = true)]
     pub model_registry_rest_service_port: Option<u16>,
 
     /// File with the bearer token, read again when it changes
@@ -61,10 +51,7 @@ impl RegistriesArgs {
     #[must_use]
     pub fn url(&self) -> Option<Url> {
         self.registry_url.clone().or_else(|| {
-            let host = self
-                .model_registry_rest_service_host
-                .as_ref()
-                .filter(|host| !host.is_empty())?;
+            let host = self.model_registry_rest_service_host.as_ref().filter(|host| !host.is_empty())?;
             let port = self.model_registry_rest_service_port?;
             Url::parse(&format!("http://{host}:{port}")).ok()
         })
@@ -72,9 +59,8 @@ impl RegistriesArgs {
 
     /// The configured registries.
     pub fn directory(&self) -> anyhow::Result<Directory> {
-        let url = self
-            .url()
-            .ok_or_else(|| anyhow::anyhow!("no registry is configured: give --registry-url"))?;
+        let url =
+            self.url().ok_or_else(|| anyhow::anyhow!("no registry is configured: give --registry-url"))?;
         let client = RegistryClient::new(ClientSettings {
             name: name_of(&url),
             url: url.clone(),
@@ -122,15 +108,7 @@ mod tests {
     #[test]
     fn a_url_that_cannot_be_a_registry_is_refused() {
         assert!(registry_url("http://registry:8080/prefix/").is_ok());
-        for bad in [
-            "registry:8080",
-            "ftp://a",
-            "http://",
-            "http://u:p@a",
-            "http://a?b=c",
-            "http://a#b",
-            "",
-        ] {
+        for bad in ["registry:8080", "ftp://a", "http://", "http://u:p@a", "http://a?b=c", "http://a#b", ""] {
             assert!(registry_url(bad).is_err(), "{bad:?}");
         }
     }
@@ -138,14 +116,8 @@ mod tests {
     #[test]
     fn a_registry_is_called_by_its_service() {
         let name = |url: &str| name_of(&Url::parse(url).unwrap());
-        assert_eq!(
-            name("http://model-registry-service.kubeflow.svc:8080"),
-            "model-registry-service"
-        );
-        assert_eq!(
-            name("https://registry.example.org/prefix"),
-            "registry.example.org"
-        );
+        assert_eq!(name("http://model-registry-service.kubeflow.svc:8080"), "model-registry-service");
+        assert_eq!(name("https://registry.example.org/prefix"), "registry.example.org");
         assert_eq!(name("http://127.0.0.1:8085"), "127.0.0.1");
     }
 }

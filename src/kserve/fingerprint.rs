@@ -104,10 +104,7 @@ mod tests {
 
     #[test]
     fn equal_values_have_equal_fingerprints() {
-        assert_eq!(
-            of(r#"{"a": 1, "b": [true, null]}"#),
-            of(r#"{"b":[true,null],"a":1}"#)
-        );
+        assert_eq!(of(r#"{"a": 1, "b": [true, null]}"#), of(r#"{"b":[true,null],"a":1}"#));
     }
 
     #[test]

@@ -64,18 +64,12 @@ impl Default for LabelKeys {
 }
 
 /// The name parts, under whatever prefix, of labels worth keeping when an object is read.
-const LABEL_NAMES: [&str; 5] = [
-    "registered-model-id",
-    "model-version-id",
-    "inference-service-id",
-    "name",
-    "namespace",
-];
+const LABEL_NAMES: [&str; 5] =
+    ["registered-model-id", "model-version-id", "inference-service-id", "name", "namespace"];
 
 /// Whether a label may be one of ours under some prefix.
 pub(super) fn may_be_our_label(key: &str) -> bool {
-    key.split_once('/')
-        .is_some_and(|(_, name)| LABEL_NAMES.contains(&name))
+    key.split_once('/').is_some_and(|(_, name)| LABEL_NAMES.contains(&name))
 }
 
 /// Whether an annotation may be ours under some prefix.
@@ -90,10 +84,7 @@ mod tests {
     #[test]
     fn keys_are_made_of_a_prefix() {
         let keys = LabelKeys::new("modelregistry.opendatahub.io").unwrap();
-        assert_eq!(
-            keys.inference_service_id,
-            "modelregistry.opendatahub.io/inference-service-id"
-        );
+        assert_eq!(keys.inference_service_id, "modelregistry.opendatahub.io/inference-service-id");
         assert!(may_be_our_label(&keys.model_version_id) && may_be_our_annotation(&keys.url));
         assert!(!may_be_our_label("app.kubernetes.io/part-of"));
     }

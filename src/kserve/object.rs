@@ -68,10 +68,7 @@ impl Texts {
     /// The value under a key. A value that is no text reads as an empty one: present, and no id.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.kept
-            .iter()
-            .find(|(kept, _)| **kept == *key)
-            .map(|(_, value)| &**value)
+        self.kept.iter().find(|(kept, _)| **kept == *key).map(|(_, value)| &**value)
     }
 
     /// Whether both maps hold the same, also in what was not kept.
@@ -116,10 +113,7 @@ impl Predictor {
     #[must_use]
     pub fn runtime(&self) -> &str {
         let named = self.runtime.as_deref().or(self.format.as_deref());
-        named
-            .filter(|name| !name.is_empty())
-            .or(self.framework)
-            .unwrap_or(CUSTOM_RUNTIME)
+        named.filter(|name| !name.is_empty()).or(self.framework).unwrap_or(CUSTOM_RUNTIME)
     }
 
     /// Whether both name the same model, in the same way: if not, KServe starts the pods anew.
@@ -171,10 +165,7 @@ struct Labels(Texts);
 
 impl Members for Labels {
     fn map() -> Self {
-        Self(Texts {
-            is_map: true,
-            ..Texts::default()
-        })
+        Self(Texts { is_map: true, ..Texts::default() })
     }
 
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
@@ -188,10 +179,7 @@ struct Annotations(Texts);
 
 impl Members for Annotations {
     fn map() -> Self {
-        Self(Texts {
-            is_map: true,
-            ..Texts::default()
-        })
+        Self(Texts { is_map: true, ..Texts::default() })
     }
 
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
@@ -317,12 +305,7 @@ mod tests {
     #[case::a_container(json!({"minReplicas": 1, "containers": [{"image": "x"}]}), false)]
     fn a_change_of_the_model_is_told_from_other_changes(#[case] predictor: Value, #[case] same: bool) {
         let before = with_predictor(&json!({"minReplicas": 1, "model": {"storageUri": "s3://a"}}));
-        assert_eq!(
-            with_predictor(&predictor)
-                .predictor
-                .same_model_as(&before.predictor),
-            same
-        );
+        assert_eq!(with_predictor(&predictor).predictor.same_model_as(&before.predictor), same);
     }
 
     #[test]
@@ -348,21 +331,14 @@ mod tests {
     fn labels_that_are_no_map_are_none(#[case] labels: Value) {
         let metadata = read(&json!({"metadata": {"labels": labels, "name": "a"}})).metadata;
         assert!(!metadata.labels.is_map());
-        assert_eq!(
-            metadata.name.as_deref(),
-            Some("a"),
-            "the rest is read all the same"
-        );
+        assert_eq!(metadata.name.as_deref(), Some("a"), "the rest is read all the same");
     }
 
     #[test]
     fn a_label_that_is_no_text_is_there_and_no_id() {
         let keys = LabelKeys::default();
         let object = json!({"metadata": {"labels": {keys.registered_model_id.as_str(): 7}}});
-        assert_eq!(
-            read(&object).metadata.labels.get(&keys.registered_model_id),
-            Some("")
-        );
+        assert_eq!(read(&object).metadata.labels.get(&keys.registered_model_id), Some(""));
     }
 
     #[test]

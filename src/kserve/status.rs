@@ -71,9 +71,7 @@ impl Members for Status {
             }
             "conditions" => {
                 let conditions = members.next_value::<MapList<Condition>>()?.0;
-                let ready = conditions
-                    .iter()
-                    .find(|condition| condition.kind.as_deref() == Some("Ready"));
+                let ready = conditions.iter().find(|condition| condition.kind.as_deref() == Some("Ready"));
                 self.ready = match ready.and_then(|condition| condition.status.as_deref()) {
                     Some("True") => Readiness::True,
                     Some("False") => Readiness::False,
@@ -88,9 +86,8 @@ impl Members for Status {
             }
             "modelStatus" => {
                 let model = members.next_value::<Map<ModelStatus>>()?.0;
-                self.failed = model
-                    .transition
-                    .is_some_and(|transition| FAILED.contains(&transition.as_str()));
+                self.failed =
+                    model.transition.is_some_and(|transition| FAILED.contains(&transition.as_str()));
                 model.all
             }
             _ => members.next_value()?,
@@ -165,10 +162,7 @@ mod tests {
     fn the_url_is_the_status_s_own_or_the_address_s() {
         let address = json!({"address": {"url": "http://inside"}});
         assert_eq!(read(&address).url(), Some("http://inside"));
-        assert_eq!(
-            read(&json!({"url": "http://a", "address": {"url": "http://b"}})).url(),
-            Some("http://a")
-        );
+        assert_eq!(read(&json!({"url": "http://a", "address": {"url": "http://b"}})).url(), Some("http://a"));
         assert_eq!(read(&json!({"url": "", "address": 5})).url(), None);
     }
 
@@ -186,11 +180,9 @@ mod tests {
 
     #[test]
     fn failure_is_told_by_the_transition() {
-        for (transition, failed) in [
-            ("BlockedByFailedLoad", true),
-            ("InvalidSpec", true),
-            ("UpToDate", false),
-        ] {
+        for (transition, failed) in
+            [("BlockedByFailedLoad", true), ("InvalidSpec", true), ("UpToDate", false)]
+        {
             assert_eq!(
                 read(&json!({"modelStatus": {"transitionStatus": transition}})).failed,
                 failed,

@@ -19,11 +19,7 @@ impl ClusterId {
     /// A cluster's id.
     pub fn new(id: &str) -> Result<Self, EmptyClusterId> {
         let id = id.trim();
-        if id.is_empty() {
-            Err(EmptyClusterId)
-        } else {
-            Ok(Self(id.into()))
-        }
+        if id.is_empty() { Err(EmptyClusterId) } else { Ok(Self(id.into())) }
     }
 
     /// The whole id.
@@ -35,11 +31,7 @@ impl ClusterId {
     /// The first eight characters: enough to tell apart the few clusters that share a registry.
     #[must_use]
     pub fn short(&self) -> &str {
-        let end = self
-            .0
-            .char_indices()
-            .nth(Self::SHORT)
-            .map_or(self.0.len(), |(at, _)| at);
+        let end = self.0.char_indices().nth(Self::SHORT).map_or(self.0.len(), |(at, _)| at);
         &self.0[..end]
     }
 }
@@ -70,10 +62,7 @@ pub struct ObjectName {
 impl ObjectName {
     /// A place.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 }
 

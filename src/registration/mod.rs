@@ -4,10 +4,14 @@
 //! has none. What stays true: one object has one entry for one model, however many replicas, retries and races
 //! there are; nothing is created for a model that is not known to exist; no entry is ever changed here.
 
+mod find_or_create;
 pub mod identity;
 pub mod naming;
 mod outcome;
 pub mod ownership;
+mod registrar;
+mod shared_call;
 
 pub use identity::{ClusterId, ObjectName};
 pub use outcome::{Archived, Effects, Invalid, NotRegistered, Origin, Registered, Wanted};
+pub use registrar::Registrar;

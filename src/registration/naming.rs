@@ -13,11 +13,7 @@ const LONGEST_STORED_NAME: usize = 255;
 #[must_use]
 pub fn candidates(object: &ObjectName, model: RegisteredModelId, cluster: &ClusterId) -> [String; 3] {
     let name = &object.name;
-    [
-        name.clone(),
-        format!("{name}/{model}"),
-        format!("{name}/{model}/{}", cluster.short()),
-    ]
+    [name.clone(), format!("{name}/{model}"), format!("{name}/{model}/{}", cluster.short())]
 }
 
 /// The name that the Go controller gave: looked for, never made.

@@ -19,6 +19,8 @@ pub struct Wanted {
     pub labelled: Option<EntryId>,
     /// The serving runtime, for a new entry.
     pub runtime: String,
+    /// Whether a model or version that was put away gets no entry.
+    pub refuse_archived: bool,
 }
 
 /// What may be done to find out.
@@ -69,6 +71,9 @@ pub enum NotRegistered {
     /// What it asks for cannot be had; asking again will not help.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// What it asks for was put away, and such is refused.
+    #[error("what is asked for is archived")]
+    Archived(Archived),
     /// The registry could not be asked, or contradicts itself; ask again later.
     #[error(transparent)]
     Unavailable(RegistryError),

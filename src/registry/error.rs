@@ -90,11 +90,7 @@ pub enum Unavailability {
 
 /// The quoted beginning of a body, or nothing.
 fn said(excerpt: &str) -> String {
-    if excerpt.is_empty() {
-        String::new()
-    } else {
-        format!(" `{excerpt}`")
-    }
+    if excerpt.is_empty() { String::new() } else { format!(" `{excerpt}`") }
 }
 
 /// What to look at, by status.

@@ -22,10 +22,7 @@ fn parse(text: &str) -> Result<NonZeroU32, NotAnId> {
     if text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(NotAnId);
     }
-    text.parse()
-        .ok()
-        .filter(|id: &NonZeroU32| id.get() <= LARGEST_ID)
-        .ok_or(NotAnId)
+    text.parse().ok().filter(|id: &NonZeroU32| id.get() <= LARGEST_ID).ok_or(NotAnId)
 }
 
 macro_rules! id {
@@ -97,26 +94,10 @@ mod tests {
         for good in ["1", "42", "2147483647"] {
             assert_eq!(good.parse::<EntryId>().unwrap().to_string(), good);
         }
-        for bad in [
-            "",
-            "0",
-            "03780",
-            "-1",
-            "+1",
-            " 1",
-            "1 ",
-            "1.0",
-            "1e3",
-            "abc",
-            "2147483648",
-            "99999999999",
-            "١",
-        ] {
-            assert_eq!(
-                bad.parse::<EntryId>(),
-                Err(NotAnId),
-                "{bad:?} must not be taken for an id"
-            );
+        for bad in
+            ["", "0", "03780", "-1", "+1", " 1", "1 ", "1.0", "1e3", "abc", "2147483648", "99999999999", "١"]
+        {
+            assert_eq!(bad.parse::<EntryId>(), Err(NotAnId), "{bad:?} must not be taken for an id");
         }
     }
 
@@ -124,9 +105,6 @@ mod tests {
     fn an_id_travels_as_a_string() {
         let id: EntryId = serde_json::from_str("\"7\"").unwrap();
         assert_eq!(serde_json::to_string(&id).unwrap(), "\"7\"");
-        assert!(
-            serde_json::from_str::<EntryId>("7").is_err(),
-            "the registry never writes a number"
-        );
+        assert!(serde_json::from_str::<EntryId>("7").is_err(), "the registry never writes a number");
     }
 }

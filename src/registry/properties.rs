@@ -42,10 +42,7 @@ impl CustomProperties {
     /// was read must not be sent as it is.
     #[must_use]
     pub fn to_patch(&self) -> Map<String, Value> {
-        self.0
-            .iter()
-            .map(|(key, value)| (key.clone(), encode_struct(value)))
-            .collect()
+        self.0.iter().map(|(key, value)| (key.clone(), encode_struct(value))).collect()
     }
 }
 
@@ -83,14 +80,8 @@ mod tests {
         });
         let properties: CustomProperties = serde_json::from_value(read.clone()).unwrap();
         let patch = properties.to_patch();
-        assert_eq!(
-            patch["o"]["struct_value"], "eyJhIjoxfQ==",
-            "a struct goes back in base64"
-        );
-        assert_eq!(
-            patch["team"], read["team"],
-            "a string is not touched, whatever it holds"
-        );
+        assert_eq!(patch["o"]["struct_value"], "eyJhIjoxfQ==", "a struct goes back in base64");
+        assert_eq!(patch["team"], read["team"], "a string is not touched, whatever it holds");
         assert_eq!(patch["n"], read["n"]);
     }
 

@@ -88,11 +88,7 @@ pub struct InferenceService {
     #[serde(default, deserialize_with = "null_as_default")]
     pub custom_properties: CustomProperties,
     /// Milliseconds since the epoch, by the registry's clock.
-    #[serde(
-        default,
-        rename = "lastUpdateTimeSinceEpoch",
-        deserialize_with = "milliseconds"
-    )]
+    #[serde(default, rename = "lastUpdateTimeSinceEpoch", deserialize_with = "milliseconds")]
     pub last_update_ms: i64,
 }
 

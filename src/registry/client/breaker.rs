@@ -53,9 +53,7 @@ impl Breaker {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // Two plain fields are never left half written, so a panic elsewhere does not spoil them.
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -37,12 +37,8 @@ struct Refusal {
 /// Reads an answer.
 pub(super) fn classify<T: DeserializeOwned>(status: u16, body: &[u8]) -> Result<T, Fault> {
     if (200..300).contains(&status) {
-        return serde_json::from_slice(body).map_err(|error| {
-            Unavailability::NotJson {
-                reason: error.to_string(),
-            }
-            .into()
-        });
+        return serde_json::from_slice(body)
+            .map_err(|error| Unavailability::NotJson { reason: error.to_string() }.into());
     }
     let refusal = || serde_json::from_slice::<Refusal>(body).ok();
     match status {
@@ -55,17 +51,9 @@ pub(super) fn classify<T: DeserializeOwned>(status: u16, body: &[u8]) -> Result<
         400 | 409 | 422 => match refusal() {
             Some(Refusal { message, .. }) if status == 409 => Err(RegistryError::Conflict { message }.into()),
             Some(Refusal { message, .. }) => Err(RegistryError::Refused { status, message }.into()),
-            None => Err(Unavailability::Status {
-                status,
-                excerpt: excerpt(body),
-            }
-            .into()),
+            None => Err(Unavailability::Status { status, excerpt: excerpt(body) }.into()),
         },
-        _ => Err(Unavailability::Status {
-            status,
-            excerpt: excerpt(body),
-        }
-        .into()),
+        _ => Err(Unavailability::Status { status, excerpt: excerpt(body) }.into()),
     }
 }
 
@@ -74,10 +62,7 @@ fn excerpt(body: &[u8]) -> String {
     let beginning = &body[..body.len().min(4 * EXCERPT_CHARACTERS)];
     let text = String::from_utf8_lossy(beginning);
     let words = text.split(|c: char| c.is_whitespace() || c.is_control() || c == '`');
-    let line = words
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ");
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     line.chars().take(EXCERPT_CHARACTERS).collect()
 }
 
@@ -96,19 +81,11 @@ mod tests {
     }
 
     fn refused(status: u16) -> Fault {
-        RegistryError::Refused {
-            status,
-            message: "no".into(),
-        }
-        .into()
+        RegistryError::Refused { status, message: "no".into() }.into()
     }
 
     fn unavailable(status: u16, excerpt: &str) -> Fault {
-        Unavailability::Status {
-            status,
-            excerpt: excerpt.into(),
-        }
-        .into()
+        Unavailability::Status { status, excerpt: excerpt.into() }.into()
     }
 
     #[rstest]
@@ -139,12 +116,7 @@ mod tests {
     fn success_that_is_no_json_is_unavailable(#[case] body: &str) {
         let fault = classify::<Value>(200, body.as_bytes());
         assert!(
-            matches!(
-                fault,
-                Err(Fault::Error(RegistryError::Unavailable(
-                    Unavailability::NotJson { .. }
-                )))
-            ),
+            matches!(fault, Err(Fault::Error(RegistryError::Unavailable(Unavailability::NotJson { .. })))),
             "{body:?} must be unavailable, not an answer: {fault:?}"
         );
     }

@@ -43,13 +43,7 @@ pub(super) struct Credentials {
 
 impl Credentials {
     pub(super) fn new(token_file: Option<PathBuf>, ca_file: Option<PathBuf>, build: BuildClient) -> Self {
-        Self {
-            token_file,
-            ca_file,
-            build,
-            ready: ArcSwapOption::empty(),
-            reading: Mutex::new(()),
-        }
+        Self { token_file, ca_file, build, ready: ArcSwapOption::empty(), reading: Mutex::new(()) }
     }
 
     /// What was read last, read again when that is too long ago.
@@ -65,11 +59,7 @@ impl Credentials {
             None => {
                 let _reading = self.reading.lock().await;
                 let known = self.ready.load_full();
-                if let Some(ready) = known {
-                    Ok(ready)
-                } else {
-                    self.read(None).await
-                }
+                if let Some(ready) = known { Ok(ready) } else { self.read(None).await }
             }
         }
     }
@@ -104,13 +94,7 @@ impl Credentials {
                 }
             },
         };
-        let ready = Arc::new(Ready {
-            client,
-            authorization,
-            token,
-            ca,
-            read_at: Instant::now(),
-        });
+        let ready = Arc::new(Ready { client, authorization, token, ca, read_at: Instant::now() });
         self.ready.store(Some(Arc::clone(&ready)));
         Ok(ready)
     }
@@ -118,11 +102,9 @@ impl Credentials {
 
 async fn content(path: Option<&PathBuf>) -> Result<Vec<u8>, Unavailability> {
     let Some(path) = path else { return Ok(Vec::new()) };
-    tokio::fs::read(path)
-        .await
-        .map_err(|error| Unavailability::Credentials {
-            reason: format!("{} cannot be read: {error}", path.display()),
-        })
+    tokio::fs::read(path).await.map_err(|error| Unavailability::Credentials {
+        reason: format!("{} cannot be read: {error}", path.display()),
+    })
 }
 
 /// The header for a token file's content; none for an empty file.
@@ -131,10 +113,9 @@ fn authorization(token: &[u8]) -> Result<Option<HeaderValue>, Unavailability> {
     if token.is_empty() {
         return Ok(None);
     }
-    let mut value =
-        HeaderValue::from_bytes(&[b"Bearer ", token].concat()).map_err(|_| Unavailability::Credentials {
-            reason: "its token file holds bytes that no header can carry".into(),
-        })?;
+    let mut value = HeaderValue::from_bytes(&[b"Bearer ", token].concat()).map_err(|_| {
+        Unavailability::Credentials { reason: "its token file holds bytes that no header can carry".into() }
+    })?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
@@ -160,10 +141,7 @@ mod tests {
     fn a_token_is_trimmed_and_hidden() {
         let header = authorization(b" abc\n").unwrap().unwrap();
         assert_eq!(header.as_bytes(), b"Bearer abc");
-        assert!(
-            !format!("{header:?}").contains("abc"),
-            "a token must not show up in a log line"
-        );
+        assert!(!format!("{header:?}").contains("abc"), "a token must not show up in a log line");
         assert_eq!(authorization(b"\n").unwrap(), None);
         assert!(authorization(b"a\nb").is_err());
     }
@@ -175,29 +153,17 @@ mod tests {
         std::fs::write(file.path(), "old").unwrap();
         let credentials = of(Some(file.path().into()));
         let old = credentials.current().await.unwrap();
-        assert!(
-            credentials.renewed(&old).await.is_none(),
-            "the same token is not worth a second try"
-        );
+        assert!(credentials.renewed(&old).await.is_none(), "the same token is not worth a second try");
         std::fs::write(file.path(), "new").unwrap();
-        let new = credentials
-            .renewed(&old)
-            .await
-            .expect("the new token is worth a second try");
+        let new = credentials.renewed(&old).await.expect("the new token is worth a second try");
         assert_eq!(new.authorization.as_ref().unwrap().as_bytes(), b"Bearer new");
     }
 
     #[tokio::test]
     async fn a_token_file_that_is_not_there_makes_the_registry_unavailable() {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let error = of(Some("/nonexistent/token".into()))
-            .current()
-            .await
-            .err()
-            .expect("no client without its token");
-        assert!(
-            error.to_string().contains("/nonexistent/token"),
-            "it names the file: {error}"
-        );
+        let error =
+            of(Some("/nonexistent/token".into())).current().await.err().expect("no client without its token");
+        assert!(error.to_string().contains("/nonexistent/token"), "it names the file: {error}");
     }
 }

@@ -54,12 +54,7 @@ impl RegistryClient {
         id: EntryId,
         patch: &EntryPatch,
     ) -> Result<InferenceService, RegistryError> {
-        self.write(
-            Method::PATCH,
-            [INFERENCE_SERVICES, &id.to_string()],
-            &patch.to_body(),
-        )
-        .await
+        self.write(Method::PATCH, [INFERENCE_SERVICES, &id.to_string()], &patch.to_body()).await
     }
 
     /// One page of all entries.
@@ -78,15 +73,7 @@ impl RegistryClient {
         environment: EnvironmentId,
         page: &PageRequest,
     ) -> Result<Page<InferenceService>, RegistryError> {
-        self.page(
-            [
-                "serving_environments",
-                &environment.to_string(),
-                INFERENCE_SERVICES,
-            ],
-            page,
-        )
-        .await
+        self.page(["serving_environments", &environment.to_string(), INFERENCE_SERVICES], page).await
     }
 
     /// Adds a record to an entry's history. A [`RegistryError::Conflict`] says that it is there already.
@@ -95,12 +82,7 @@ impl RegistryClient {
         entry: EntryId,
         record: &NewServeModel,
     ) -> Result<ServeModel, RegistryError> {
-        self.write(
-            Method::POST,
-            [INFERENCE_SERVICES, &entry.to_string(), "serves"],
-            record,
-        )
-        .await
+        self.write(Method::POST, [INFERENCE_SERVICES, &entry.to_string(), "serves"], record).await
     }
 
     async fn write<B, T, const N: usize>(
@@ -114,11 +96,7 @@ impl RegistryClient {
         T: serde::de::DeserializeOwned,
     {
         let body = serde_json::to_vec(body).expect("structs and maps with text keys always fit into JSON");
-        Ok(self
-            .transport
-            .call(Request::send(method, path, body))
-            .await?
-            .value)
+        Ok(self.transport.call(Request::send(method, path, body)).await?.value)
     }
 
     async fn page<T, const N: usize>(
@@ -141,10 +119,7 @@ impl RegistryClient {
             request = request.query("nextPageToken", token);
         }
         let answer = self.transport.call::<RawPage>(request).await?;
-        let RawPage {
-            items,
-            next_page_token,
-        } = answer.value;
+        let RawPage { items, next_page_token } = answer.value;
         let items = items.into_iter().filter_map(|item| match serde_json::from_value(item) {
             Ok(item) => Some(item),
             Err(error) => {

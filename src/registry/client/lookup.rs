@@ -25,18 +25,12 @@ impl RegistryClient {
         &self,
         id: RegisteredModelId,
     ) -> Result<Option<RegisteredModel>, RegistryError> {
-        self.by_list("registered_models", &id.to_string(), |model: &RegisteredModel| {
-            model.id == id
-        })
-        .await
+        self.by_list("registered_models", &id.to_string(), |model: &RegisteredModel| model.id == id).await
     }
 
     /// The model version with this id, of whatever model.
     pub async fn model_version(&self, id: ModelVersionId) -> Result<Option<ModelVersion>, RegistryError> {
-        self.by_list("model_versions", &id.to_string(), |version: &ModelVersion| {
-            version.id == id
-        })
-        .await
+        self.by_list("model_versions", &id.to_string(), |version: &ModelVersion| version.id == id).await
     }
 
     /// The serving environment of this name.
@@ -61,9 +55,8 @@ impl RegistryClient {
         id: &str,
         is_it: impl Fn(&T) -> bool,
     ) -> Result<Option<T>, RegistryError> {
-        let request = Request::get([collection])
-            .query("filterQuery", format!("id={id}"))
-            .query("pageSize", "2");
+        let request =
+            Request::get([collection]).query("filterQuery", format!("id={id}")).query("pageSize", "2");
         let listed = self.transport.call::<Items<T>>(request).await?.value.items;
         if listed.is_empty() {
             return Ok(None);

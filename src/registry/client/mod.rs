@@ -15,6 +15,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use url::Url;
@@ -85,18 +86,27 @@ pub struct ClientSettings {
 /// A registry; cheap to clone, all clones share the connections.
 #[derive(Clone)]
 pub struct RegistryClient {
+    id: u64,
     name: Arc<str>,
     transport: Arc<Transport>,
 }
+
+/// Number of the next client.
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl RegistryClient {
     /// Prepares the client; connects to nothing yet.
     #[must_use]
     pub fn new(settings: ClientSettings) -> Self {
-        Self {
-            name: settings.name.as_str().into(),
-            transport: Arc::new(Transport::new(settings)),
-        }
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let name = settings.name.as_str().into();
+        Self { id, name, transport: Arc::new(Transport::new(settings)) }
+    }
+
+    /// Tells this client from every other one of the process; all clones share it.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// What messages call it.
@@ -108,9 +118,6 @@ impl RegistryClient {
 
 impl fmt::Debug for RegistryClient {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("RegistryClient")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        formatter.debug_struct("RegistryClient").field("name", &self.name).finish_non_exhaustive()
     }
 }

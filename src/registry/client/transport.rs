@@ -47,12 +47,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn get<const N: usize>(path: [&str; N]) -> Self {
-        Self {
-            method: Method::GET,
-            path: path.map(String::from).into(),
-            query: Vec::new(),
-            body: None,
-        }
+        Self { method: Method::GET, path: path.map(String::from).into(), query: Vec::new(), body: None }
     }
 
     pub(super) fn query(mut self, key: &'static str, value: impl Into<String>) -> Self {
@@ -61,12 +56,7 @@ impl Request {
     }
 
     pub(super) fn send<const N: usize>(method: Method, path: [&str; N], body: Vec<u8>) -> Self {
-        Self {
-            method,
-            path: path.map(String::from).into(),
-            query: Vec::new(),
-            body: Some(body.into()),
-        }
+        Self { method, path: path.map(String::from).into(), query: Vec::new(), body: Some(body.into()) }
     }
 }
 
@@ -136,11 +126,7 @@ impl Transport {
         if self.breaker.is_open() {
             return Err(Unavailability::Suspended.into());
         }
-        let mut watched = Watched {
-            transport: self,
-            started: Instant::now(),
-            ended: false,
-        };
+        let mut watched = Watched { transport: self, started: Instant::now(), ended: false };
         let outcome = tokio::time::timeout(self.timeout, self.in_a_version_it_speaks(request)).await;
         watched.ended = true;
         let Ok(outcome) = outcome else {
@@ -209,10 +195,7 @@ impl Transport {
         let status = response.status().as_u16();
         let registry_time_ms = date(&response);
         let body = bounded_body(response).await?;
-        classify(status, &body).map(|value| Answer {
-            value,
-            registry_time_ms,
-        })
+        classify(status, &body).map(|value| Answer { value, registry_time_ms })
     }
 
     async fn send(
@@ -221,29 +204,20 @@ impl Transport {
         version: ApiVersion,
         request: &Request,
     ) -> Result<reqwest::Response, Unavailability> {
-        let mut message = ready
-            .client
-            .request(request.method.clone(), self.url(version, request));
+        let mut message = ready.client.request(request.method.clone(), self.url(version, request));
         if let Some(authorization) = &ready.authorization {
             message = message.header(header::AUTHORIZATION, authorization.clone());
         }
         if let Some(body) = &request.body {
-            message = message
-                .header(header::CONTENT_TYPE, "application/json")
-                .body(body.clone());
+            message = message.header(header::CONTENT_TYPE, "application/json").body(body.clone());
         }
-        message.send().await.map_err(|error| Unavailability::Unreachable {
-            reason: root_cause(&error),
-        })
+        message.send().await.map_err(|error| Unavailability::Unreachable { reason: root_cause(&error) })
     }
 
     fn url(&self, version: ApiVersion, request: &Request) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments
-                .pop_if_empty()
-                .extend(["api", "model_registry", version.path()])
-                .extend(&request.path);
+            segments.pop_if_empty().extend(["api", "model_registry", version.path()]).extend(&request.path);
         }
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
@@ -327,9 +301,7 @@ async fn bounded_body(mut response: reqwest::Response) -> Result<Vec<u8>, Unavai
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if body.len() + chunk.len() > LARGEST_ANSWER_BYTES {
-            return Err(Unavailability::TooLarge {
-                limit: LARGEST_ANSWER_BYTES,
-            });
+            return Err(Unavailability::TooLarge { limit: LARGEST_ANSWER_BYTES });
         }
         body.extend_from_slice(&chunk);
     }

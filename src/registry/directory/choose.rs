@@ -82,18 +82,9 @@ impl Configured {
     /// One registry, for every Namespace.
     #[must_use]
     pub fn of_one(client: RegistryClient, url: Url) -> Self {
-        let registry = Registry {
-            name: client.name().to_owned(),
-            namespace: None,
-            url,
-            source: Source::Flags,
-            client,
-        };
-        Self {
-            registries: vec![registry],
-            registry_namespace: String::new(),
-            complete: true,
-        }
+        let registry =
+            Registry { name: client.name().to_owned(), namespace: None, url, source: Source::Flags, client };
+        Self { registries: vec![registry], registry_namespace: String::new(), complete: true }
     }
 }
 
@@ -105,11 +96,7 @@ pub fn choose(
 ) -> Result<RegistryClient, ChoiceError> {
     let registries = &configured.registries;
     let unknown = |error| {
-        if configured.complete {
-            error
-        } else {
-            ChoiceError::NotYetKnown
-        }
+        if configured.complete { error } else { ChoiceError::NotYetKnown }
     };
     // Row 1: the annotation names one by its URL.
     if let Some(wanted) = selector.url {
@@ -117,9 +104,7 @@ pub fn choose(
         let found = registries
             .iter()
             .find(|registry| wanted.as_ref().is_some_and(|url| same_place(url, &registry.url)));
-        return found
-            .map(|registry| registry.client.clone())
-            .ok_or_else(|| unknown(ChoiceError::NoSuchUrl));
+        return found.map(|registry| registry.client.clone()).ok_or_else(|| unknown(ChoiceError::NoSuchUrl));
     }
     // Row 2: the labels name one, in a namespace or in the first registry namespace.
     if let Some(name) = selector.name {
@@ -132,10 +117,7 @@ pub fn choose(
             .ok_or_else(|| unknown(ChoiceError::NoSuchName(format!("{namespace}/{name}"))));
     }
     // Row 3: the URL of the flags, else the only Service.
-    if let Some(registry) = registries
-        .iter()
-        .find(|registry| registry.source == Source::Flags)
-    {
+    if let Some(registry) = registries.iter().find(|registry| registry.source == Source::Flags) {
         return Ok(registry.client.clone());
     }
     match registries.as_slice() {

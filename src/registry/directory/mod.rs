@@ -30,9 +30,7 @@ impl Directory {
     /// These registries.
     #[must_use]
     pub fn of(configured: Configured) -> Self {
-        Self {
-            now: Arc::new(ArcSwap::from_pointee(configured)),
-        }
+        Self { now: Arc::new(ArcSwap::from_pointee(configured)) }
     }
 
     /// Replaces them.
@@ -49,11 +47,6 @@ impl Directory {
     #[must_use]
     pub fn all(&self) -> Option<Vec<RegistryClient>> {
         let now = self.now.load();
-        now.complete.then(|| {
-            now.registries
-                .iter()
-                .map(|registry| registry.client.clone())
-                .collect()
-        })
+        now.complete.then(|| now.registries.iter().map(|registry| registry.client.clone()).collect())
     }
 }
