@@ -2,6 +2,7 @@
 //!
 //! `main.rs` only parses; everything is here.
 
+pub mod admission;
 pub mod cli;
 pub mod kserve;
 pub mod registration;
