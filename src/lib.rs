@@ -3,7 +3,10 @@
 //! `main.rs` only parses; everything is here.
 
 pub mod admission;
+pub mod certs;
 pub mod cli;
 pub mod kserve;
+pub mod metrics;
 pub mod registration;
 pub mod registry;
+pub mod server;

@@ -204,8 +204,8 @@ mod tests {
         words.join(" ")
     }
 
-    fn concluded(question: &Question, reply: &Reply, policies: &Policies) -> String {
-        told(&conclude(question, reply, "registry", policies, &LabelKeys::default()))
+    fn concluded(question: &Question, reply: &Reply, policies: Policies) -> String {
+        told(&conclude(question, reply, "registry", &policies, &LabelKeys::default()))
     }
 
     #[rstest]
@@ -223,7 +223,7 @@ mod tests {
         #[case] want: &str,
     ) {
         let question = question(present, dropped, silently, Refusals::Any);
-        assert_eq!(concluded(&question, &registered("9"), &Policies::default()), want);
+        assert_eq!(concluded(&question, &registered("9"), Policies::default()), want);
     }
 
     #[rstest]
@@ -246,7 +246,7 @@ mod tests {
             on_unavailable: severity,
             ..Policies::default()
         };
-        assert_eq!(concluded(&question(None, None, false, Refusals::Any), reply, &policies), want);
+        assert_eq!(concluded(&question(None, None, false, Refusals::Any), reply, policies), want);
     }
 
     #[rstest]
@@ -255,7 +255,7 @@ mod tests {
     #[case::version_changed(&bad_version(), "deny 422")]
     fn row_10_an_id_goes_back_unless_the_version_is_at_fault(#[case] reply: &Reply, #[case] want: &str) {
         let policies = Policies { on_unavailable: Severity::Deny, ..Policies::default() };
-        assert_eq!(concluded(&question(None, Some("9"), false, Refusals::OfVersion), reply, &policies), want);
+        assert_eq!(concluded(&question(None, Some("9"), false, Refusals::OfVersion), reply, policies), want);
     }
 
     #[rstest]
@@ -264,7 +264,7 @@ mod tests {
     #[case::unavailable(&unavailable())]
     fn an_update_that_changes_no_label_of_ours_is_never_refused(#[case] reply: &Reply) {
         let policies = Policies { on_unavailable: Severity::Deny, ..Policies::default() };
-        assert_eq!(concluded(&question(None, None, false, Refusals::None), reply, &policies), "allow warned");
+        assert_eq!(concluded(&question(None, None, false, Refusals::None), reply, policies), "allow warned");
     }
 
     #[rstest]
@@ -274,8 +274,8 @@ mod tests {
     fn the_modes_that_refuse_nothing(#[case] reply: &Reply, #[case] warn: &str, #[case] observe: &str) {
         let question = question(None, None, false, Refusals::Any);
         let in_mode = |mode| Policies { mode, on_unavailable: Severity::Deny, ..Policies::default() };
-        assert_eq!(concluded(&question, reply, &in_mode(Mode::Warn)), warn);
-        assert_eq!(concluded(&question, reply, &in_mode(Mode::Observe)), observe);
+        assert_eq!(concluded(&question, reply, in_mode(Mode::Warn)), warn);
+        assert_eq!(concluded(&question, reply, in_mode(Mode::Observe)), observe);
     }
 
     #[rstest]
@@ -284,7 +284,7 @@ mod tests {
     fn a_dry_run_that_finds_nothing_warns_and_changes_nothing(#[case] dropped: Option<&str>) {
         let reply = Reply::NotRegistered(NotRegistered::WouldCreate { archived: None });
         let question = question(None, dropped, false, Refusals::Any);
-        assert_eq!(concluded(&question, &reply, &Policies::default()), "allow warned");
+        assert_eq!(concluded(&question, &reply, Policies::default()), "allow warned");
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
         let Reply::Registered(mut registered) = registered("9") else { panic!("registered") };
         registered.archived = Some(Archived::Version("3".parse().unwrap()));
         let question = question(None, None, false, Refusals::Any);
-        let told = concluded(&question, &Reply::Registered(registered), &Policies::default());
+        let told = concluded(&question, &Reply::Registered(registered), Policies::default());
         assert_eq!(told, "allow set=9 warned");
     }
 }

@@ -12,7 +12,7 @@ use axum::routing::post;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::answer::Answer;
+use super::answer::{Answer, Outcome, Verdict};
 use super::conclude::{Reply, conclude};
 use super::deadline;
 use super::decide::{Action, Decision, OurLabels, Question, decide};
@@ -20,6 +20,7 @@ use super::policy::Policies;
 use super::respond::respond;
 use super::review::{Request, Review};
 use crate::kserve::LabelKeys;
+use crate::metrics::ReviewMetrics;
 use crate::registration::{NotRegistered, Registrar};
 use crate::registry::directory::Directory;
 use crate::registry::{RegistryClient, Unavailability};
@@ -46,6 +47,8 @@ pub struct Webhook {
     pub policies: Policies,
     /// The most that one review may spend on the registry.
     pub registry_limit: Duration,
+    /// Where reviews are counted.
+    pub metrics: ReviewMetrics,
 }
 
 /// The routes of the webhook's port.
@@ -87,6 +90,7 @@ async fn mutate(
         name = request.object_name().unwrap_or_default(),
     );
     let answer = webhook.review(&request, deadline).instrument(span).await;
+    webhook.metrics.answered(request.operation, answer.outcome, answer.allowed(), received.elapsed());
     ([(header::CONTENT_TYPE, "application/json")], respond(&request, &answer, &webhook.keys)).into_response()
 }
 
@@ -102,7 +106,8 @@ impl Webhook {
         let policies = self.policies_in(request.namespace());
         let answer = match decide(request, &policies, &self.keys) {
             Decision::Answer(answer) => answer,
-            Decision::Ask(question) => self.ask(request, &question, &policies, deadline).await,
+            // Boxed, so that a review that asks nobody stays small.
+            Decision::Ask(question) => Box::pin(self.ask(request, &question, &policies, deadline)).await,
         };
         log(&answer);
         answer
@@ -156,10 +161,10 @@ fn log(answer: &Answer) {
     let (row, outcome) = (answer.row.number(), answer.outcome.as_str());
     let said = answer.would.as_deref().or(answer.warnings.first().map(String::as_str));
     match &answer.verdict {
-        super::answer::Verdict::Deny { message, .. } => tracing::info!(row, outcome, message, "refused"),
-        super::answer::Verdict::Allow if answer.outcome == super::answer::Outcome::Untouched => {
+        Verdict::Deny { message, .. } => tracing::info!(row, outcome, message, "refused"),
+        Verdict::Allow if answer.outcome == Outcome::Untouched => {
             tracing::debug!(row, outcome, "allowed");
         }
-        super::answer::Verdict::Allow => tracing::info!(row, outcome, entry, said, "allowed"),
+        Verdict::Allow => tracing::info!(row, outcome, entry, said, "allowed"),
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use url::Url;
 
+use crate::metrics::RegistryMetrics;
 use crate::registry::directory::Directory;
 use crate::registry::{ApiChoice, ClientSettings, RegistryClient};
 
@@ -58,7 +59,7 @@ impl RegistriesArgs {
     }
 
     /// The configured registries.
-    pub fn directory(&self) -> anyhow::Result<Directory> {
+    pub fn directory(&self, metrics: &RegistryMetrics) -> anyhow::Result<Directory> {
         let url =
             self.url().ok_or_else(|| anyhow::anyhow!("no registry is configured: give --registry-url"))?;
         let client = RegistryClient::new(ClientSettings {
@@ -69,6 +70,7 @@ impl RegistriesArgs {
             token_file: self.registry_token_file.clone(),
             ca_file: self.registry_ca_file.clone(),
             timeout: self.registry_timeout,
+            metrics: metrics.clone(),
         });
         Ok(Directory::of_one(client, url))
     }

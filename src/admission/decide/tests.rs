@@ -111,8 +111,8 @@ fn told(decision: &Decision) -> String {
     }
 }
 
-fn decided(request: &Request, policies: &Policies) -> String {
-    told(&decide(request, policies, &LabelKeys::default()))
+fn decided(request: &Request, policies: Policies) -> String {
+    told(&decide(request, &policies, &LabelKeys::default()))
 }
 
 #[rstest]
@@ -141,7 +141,7 @@ fn decided(request: &Request, policies: &Policies) -> String {
 #[case::id_is_no_id("CREATE", "id=nine", "6 deny 422")]
 #[case::id_is_no_id_but_there_is_a_model("CREATE", "id=nine model=7", "6 register model=7 refuses:any")]
 fn a_create(#[case] operation: &str, #[case] new: &str, #[case] want: &str) {
-    assert_eq!(decided(&request(operation, None, new), &Policies::default()), want);
+    assert_eq!(decided(&request(operation, None, new), Policies::default()), want);
 }
 
 #[rstest]
@@ -199,7 +199,7 @@ fn a_create(#[case] operation: &str, #[case] new: &str, #[case] want: &str) {
 #[case::never_opted_in(NONE, "team=x kserve", "12 allow")]
 #[case::registry_without_model(NONE, "name=r", "12 allow")]
 fn an_update(#[case] old: &str, #[case] new: &str, #[case] want: &str) {
-    assert_eq!(decided(&request("UPDATE", Some(old), new), &Policies::default()), want);
+    assert_eq!(decided(&request("UPDATE", Some(old), new), Policies::default()), want);
 }
 
 #[rstest]
@@ -226,7 +226,7 @@ fn row_1_what_is_not_an_inference_service_is_untouched(#[case] at: &str, #[case]
     });
     *review.pointer_mut(at).expect("a part of the review") = value;
     let request = Review::read(review.to_string().as_bytes()).unwrap();
-    assert_eq!(decided(&request, &Policies::default()), "1 allow");
+    assert_eq!(decided(&request, Policies::default()), "1 allow");
 }
 
 #[rstest]
@@ -239,8 +239,8 @@ fn the_policy_for_what_names_nothing(
     #[case] update: &str,
 ) {
     let policies = Policies { on_missing, ..Policies::default() };
-    assert_eq!(decided(&request("CREATE", None, NONE), &policies), create);
-    assert_eq!(decided(&request("UPDATE", Some("model=7"), NONE), &policies), update);
+    assert_eq!(decided(&request("CREATE", None, NONE), policies), create);
+    assert_eq!(decided(&request("UPDATE", Some("model=7"), NONE), policies), update);
 }
 
 #[rstest]
@@ -248,7 +248,7 @@ fn the_policy_for_what_names_nothing(
 #[case::deny(Severity::Deny, "5 deny 422")]
 fn the_policy_for_what_is_wrong(#[case] on_invalid: Severity, #[case] want: &str) {
     let policies = Policies { on_invalid, ..Policies::default() };
-    assert_eq!(decided(&request("CREATE", None, "model=x"), &policies), want);
+    assert_eq!(decided(&request("CREATE", None, "model=x"), policies), want);
 }
 
 #[rstest]
@@ -257,7 +257,7 @@ fn the_policy_for_what_is_wrong(#[case] on_invalid: Severity, #[case] want: &str
 #[case::observe(Mode::Observe, "5 note", Effects::ReadOnly)]
 fn the_mode(#[case] mode: Mode, #[case] invalid: &str, #[case] effects: Effects) {
     let policies = Policies { mode, ..Policies::default() };
-    assert_eq!(decided(&request("CREATE", None, "model=x"), &policies), invalid);
+    assert_eq!(decided(&request("CREATE", None, "model=x"), policies), invalid);
     let Decision::Ask(question) =
         decide(&request("CREATE", None, "model=7"), &policies, &LabelKeys::default())
     else {

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::metrics::RegistryMetrics;
 use transport::Transport;
 
 /// Version of the REST API.
@@ -81,6 +82,8 @@ pub struct ClientSettings {
     pub ca_file: Option<PathBuf>,
     /// Limit of each call.
     pub timeout: Duration,
+    /// Where calls are counted.
+    pub metrics: RegistryMetrics,
 }
 
 /// A registry; cheap to clone, all clones share the connections.

@@ -1,0 +1,65 @@
+//! The webhook's listener.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum_server::Handle;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use hyper_util::rt::TokioTimer;
+use rustls::server::ResolvesServerCert;
+use tokio_util::sync::CancellationToken;
+
+/// A handshake takes two round trips: who needs longer is not the API server.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The API server sends its request with the connection.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The API server keeps a connection idle for 90 s. This limit also runs while a connection is idle, so it has to
+/// be longer, or a request and the end of its connection cross on the way.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Time for reviews that are under way when the listener closes: more than the longest webhook time-out, 30 s,
+/// would outlast the grace of a Pod, and no review takes longer than the registry's limit.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// How the listener stops.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    /// Cancelled when the process is to stop.
+    pub signal: CancellationToken,
+    /// How long connections are still accepted after that: until every API server has heard that this endpoint
+    /// is gone.
+    pub drain_delay: Duration,
+}
+
+/// Serves routes over TLS until stopped; returns when what was under way is answered.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    certificate: Arc<dyn ResolvesServerCert>,
+    stop: Stop,
+) -> std::io::Result<()> {
+    let mut config = rustls::ServerConfig::builder().with_no_client_auth().with_cert_resolver(certificate);
+    // The API server speaks HTTP/1.1 to webhooks; others may prefer HTTP/2.
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let handle: Handle<SocketAddr> = Handle::new();
+    tokio::spawn(drain(handle.clone(), stop));
+    let acceptor =
+        RustlsAcceptor::new(RustlsConfig::from_config(Arc::new(config))).handshake_timeout(HANDSHAKE_TIMEOUT);
+    let mut server = axum_server::from_tcp(listener)?
+        .acceptor(acceptor)
+        .handle(handle)
+        .first_request_timeout(FIRST_REQUEST_TIMEOUT);
+    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    server.serve(router.into_make_service()).await
+}
+
+async fn drain(handle: Handle<SocketAddr>, stop: Stop) {
+    stop.signal.cancelled().await;
+    tracing::info!("stopping: still accepting while endpoints are updated");
+    tokio::time::sleep(stop.drain_delay).await;
+    handle.graceful_shutdown(Some(DRAIN_LIMIT));
+}
