@@ -3,3 +3,4 @@
 //! `main.rs` only parses; everything is here.
 
 pub mod cli;
+pub mod registry;

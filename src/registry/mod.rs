@@ -1,0 +1,3 @@
+//! Everything about the Model Registry.
+
+pub mod embedded;
