@@ -1,5 +1,5 @@
-//! A stranger's client against the embedded registry: `model-registry` from PyPI registers a model, a version and
-//! an artifact, and finds them again.
+//! A stranger's client against the embedded registry: the Python client `model-registry` registers a model, a
+//! version and an artifact, and finds them again.
 //!
 //! Each test makes a virtual environment under `target/`, once for each set of requirements.
 //! `ISVC_REGISTRAR_TEST_REGISTRY=URL` runs the same against another registry.
