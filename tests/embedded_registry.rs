@@ -25,40 +25,25 @@ impl Scene {
     }
 
     async fn of(registry: Registry) -> Self {
-        let server = EmbeddedRegistry::start(registry, (Ipv4Addr::LOCALHOST, 0).into())
-            .await
-            .expect("a free port");
-        Self {
-            server,
-            client: client(),
-        }
+        let server =
+            EmbeddedRegistry::start(registry, (Ipv4Addr::LOCALHOST, 0).into()).await.expect("a free port");
+        Self { server, client: client() }
     }
 
     /// A model, its version, an environment and an inference service in it; returns their ids.
     async fn with_entry() -> (Self, Ids) {
         let scene = Self::new().await;
         let model = scene.create("/registered_models", json!({"name": "fraud"})).await;
-        let version = scene
-            .create(
-                "/model_versions",
-                json!({"name": "v1", "registeredModelId": model}),
-            )
-            .await;
-        let environment = scene
-            .create("/serving_environments", json!({"name": "team-a"}))
-            .await;
+        let version =
+            scene.create("/model_versions", json!({"name": "v1", "registeredModelId": model})).await;
+        let environment = scene.create("/serving_environments", json!({"name": "team-a"})).await;
         let service = scene
             .create(
                 "/inference_services",
                 json!({"name": "scorer", "registeredModelId": model, "servingEnvironmentId": environment}),
             )
             .await;
-        let ids = Ids {
-            model,
-            version,
-            environment,
-            service,
-        };
+        let ids = Ids { model, version, environment, service };
         (scene, ids)
     }
 
@@ -87,10 +72,7 @@ impl Scene {
     async fn refuses(&self, method: &str, path: &str, body: Option<Value>, status: u16) {
         let (got, answer) = self.call(method, path, body).await;
         assert_eq!(got, status, "{method} {path}: {answer}");
-        assert!(
-            answer["code"].is_string() && answer["message"].is_string(),
-            "{answer}"
-        );
+        assert!(answer["code"].is_string() && answer["message"].is_string(), "{answer}");
     }
 
     /// Makes something and returns its id.
@@ -117,17 +99,11 @@ struct Ids {
 
 fn names_in(list: &Value) -> Vec<String> {
     let items = list["items"].as_array().expect("items");
-    items
-        .iter()
-        .map(|item| item["name"].as_str().expect("a name").to_owned())
-        .collect()
+    items.iter().map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 fn down() -> Faults {
-    Faults {
-        database: Database::Down,
-        ..Faults::default()
-    }
+    Faults { database: Database::Down, ..Faults::default() }
 }
 
 #[tokio::test]
@@ -148,13 +124,9 @@ async fn with_its_database_down_a_404_by_id_proves_nothing() {
     let undeploy = json!({"desiredState": "UNDEPLOYED"});
     scene.refuses("PATCH", &service, Some(undeploy), 404).await;
     let entry = json!({"registeredModelId": ids.model, "servingEnvironmentId": ids.environment});
-    scene
-        .refuses("POST", "/inference_services", Some(entry), 404)
-        .await;
+    scene.refuses("POST", "/inference_services", Some(entry), 404).await;
     let serve = json!({"modelVersionId": ids.version});
-    scene
-        .refuses("POST", &format!("{service}/serves"), Some(serve), 404)
-        .await;
+    scene.refuses("POST", &format!("{service}/serves"), Some(serve), 404).await;
 
     scene.registry().set_faults(Faults::default());
     let (status, entry) = scene.get(&service).await;
@@ -172,29 +144,20 @@ async fn with_its_database_down_everything_else_is_500() {
         "/serving_environment?name=team-a",
         &format!("/serving_environments/{}/inference_services", ids.environment),
         &format!("/inference_services/{}/serves", ids.service),
-        &format!(
-            "/inference_service?name=scorer&parentResourceId={}",
-            ids.environment
-        ),
+        &format!("/inference_service?name=scorer&parentResourceId={}", ids.environment),
     ] {
         scene.refuses("GET", path, None, 500).await;
     }
     for path in ["/serving_environments", "/registered_models"] {
-        scene
-            .refuses("POST", path, Some(json!({"name": "new"})), 500)
-            .await;
+        scene.refuses("POST", path, Some(json!({"name": "new"})), 500).await;
     }
     // What cannot be read, or is not whole, is refused without asking the database.
-    for path in [
-        "/inference_services/abc",
-        "/inference_service?name=x",
-        "/registered_models?filterQuery=id%3D%3D",
-    ] {
+    for path in
+        ["/inference_services/abc", "/inference_service?name=x", "/registered_models?filterQuery=id%3D%3D"]
+    {
         scene.refuses("GET", path, None, 400).await;
     }
-    scene
-        .refuses("POST", "/inference_services", Some(json!({"name": "bare"})), 422)
-        .await;
+    scene.refuses("POST", "/inference_services", Some(json!({"name": "bare"})), 422).await;
 
     assert_eq!(scene.send("GET", "/readyz/health", None).await.status, 503);
     scene.registry().set_faults(Faults::default());
@@ -204,10 +167,7 @@ async fn with_its_database_down_everything_else_is_500() {
 #[tokio::test]
 async fn a_registry_that_boots_answers_503_in_plain_text() {
     let scene = Scene::new().await;
-    scene.registry().set_faults(Faults {
-        database: Database::Booting,
-        ..Faults::default()
-    });
+    scene.registry().set_faults(Faults { database: Database::Booting, ..Faults::default() });
     for path in ["/api/model_registry/v1/registered_models", "/readyz/health"] {
         let reply = scene.send("GET", path, None).await;
         assert_eq!((reply.status, reply.content_type.as_str()), (503, "text/plain"));
@@ -218,10 +178,7 @@ async fn a_registry_that_boots_answers_503_in_plain_text() {
 async fn the_other_version_of_the_api_is_no_page() {
     let scene = Scene::new().await;
     for (api, there, away) in [(Api::V1, "v1", "v1alpha3"), (Api::V1alpha3, "v1alpha3", "v1")] {
-        scene.registry().set_faults(Faults {
-            api,
-            ..Faults::default()
-        });
+        scene.registry().set_faults(Faults { api, ..Faults::default() });
         let path = |version| format!("/api/model_registry/{version}/registered_models");
         assert_eq!(scene.send("GET", &path(there), None).await.status, 200);
         let reply = scene.send("GET", &path(away), None).await;
@@ -236,12 +193,7 @@ async fn the_other_version_of_the_api_is_no_page() {
 async fn switches_are_set_over_http_all_at_once() {
     let scene = Scene::new().await;
     let put = |body| scene.send("PUT", "/faults", Some(body));
-    assert_eq!(
-        put(json!({"database": "down", "delayMs": 5, "api": "v1"}))
-            .await
-            .status,
-        200
-    );
+    assert_eq!(put(json!({"database": "down", "delayMs": 5, "api": "v1"})).await.status, 200);
     let shown = scene.send("GET", "/faults", None).await.json().expect("JSON");
     assert_eq!(
         (&shown["database"], &shown["delayMs"], &shown["api"]),
@@ -250,11 +202,7 @@ async fn switches_are_set_over_http_all_at_once() {
     for wrong in [json!({"database": "gone"}), json!({"delay": 5}), json!("down")] {
         assert_eq!(put(wrong).await.status, 400);
     }
-    assert_eq!(
-        scene.registry().faults().database,
-        Database::Down,
-        "a refused body changes nothing"
-    );
+    assert_eq!(scene.registry().faults().database, Database::Down, "a refused body changes nothing");
     assert_eq!(put(json!({"status": null})).await.status, 200);
     assert_eq!(scene.registry().faults(), Faults::default());
 }
@@ -262,11 +210,7 @@ async fn switches_are_set_over_http_all_at_once() {
 #[tokio::test]
 async fn a_refusal_is_a_proxys_or_the_registrys() {
     let scene = Scene::new().await;
-    let mut faults = Faults {
-        status: Some(403),
-        method: Some("POST".to_owned()),
-        ..Faults::default()
-    };
+    let mut faults = Faults { status: Some(403), method: Some("POST".to_owned()), ..Faults::default() };
     let path = "/api/model_registry/v1/registered_models";
     let body = Some(json!({"name": "fraud"}));
     scene.registry().set_faults(faults.clone());
@@ -277,32 +221,17 @@ async fn a_refusal_is_a_proxys_or_the_registrys() {
     faults.status = Some(422);
     scene.registry().set_faults(faults);
     let (status, answer) = scene.call("POST", "/registered_models", body).await;
-    assert_eq!(
-        (status, &answer["message"]),
-        (422, &json!("no more models, please"))
-    );
-    assert!(
-        scene.names("/registered_models").await.is_empty(),
-        "a refused request does nothing"
-    );
+    assert_eq!((status, &answer["message"]), (422, &json!("no more models, please")));
+    assert!(scene.names("/registered_models").await.is_empty(), "a refused request does nothing");
 }
 
 #[tokio::test]
 async fn a_caller_who_does_not_wait_has_done_it_all_the_same() {
     let scene = Scene::new().await;
-    scene.registry().set_faults(Faults {
-        delay_ms: 2_000,
-        times: Some(1),
-        ..Faults::default()
-    });
+    scene.registry().set_faults(Faults { delay_ms: 2_000, times: Some(1), ..Faults::default() });
     let url = format!("{}/api/model_registry/v1/registered_models", scene.server.url());
-    let answer = scene
-        .client
-        .post(url)
-        .body(r#"{"name": "fraud"}"#)
-        .timeout(Duration::from_millis(200))
-        .send()
-        .await;
+    let answer =
+        scene.client.post(url).body(r#"{"name": "fraud"}"#).timeout(Duration::from_millis(200)).send().await;
     assert!(answer.expect_err("no answer in time").is_timeout());
     assert_eq!(scene.names("/registered_models").await, ["fraud"]);
 }
@@ -357,9 +286,7 @@ async fn pages_by_last_update_neither_skip_nor_repeat() {
     let registry =
         Registry::with_clock(move || UNIX_EPOCH + Duration::from_millis(ticking.load(Ordering::Relaxed)));
     let scene = Scene::of(registry).await;
-    let environment = scene
-        .create("/serving_environments", json!({"name": "team-a"}))
-        .await;
+    let environment = scene.create("/serving_environments", json!({"name": "team-a"})).await;
     for number in 0..25 {
         let name = format!("scorer-{number:02}");
         let entry = json!({"name": name, "registeredModelId": "1", "servingEnvironmentId": environment});
@@ -367,21 +294,13 @@ async fn pages_by_last_update_neither_skip_nor_repeat() {
     }
     clock.fetch_add(1, Ordering::Relaxed);
     let touched = scene.registry().entries()[3].id;
-    scene
-        .call(
-            "PATCH",
-            &format!("/inference_services/{touched}"),
-            Some(json!({})),
-        )
-        .await;
+    scene.call("PATCH", &format!("/inference_services/{touched}"), Some(json!({}))).await;
 
     let mut expected: Vec<String> = (0..25).map(|number| format!("scorer-{number:02}")).collect();
     let moved = expected.remove(3);
     expected.push(moved);
-    let lists = [
-        "/inference_services".to_owned(),
-        format!("/serving_environments/{environment}/inference_services"),
-    ];
+    let lists =
+        ["/inference_services".to_owned(), format!("/serving_environments/{environment}/inference_services")];
     for list in &lists {
         for (sort_order, size) in [("ASC", 7), ("DESC", 7), ("ASC", 25), ("ASC", 24), ("DESC", 1)] {
             let first = format!("{list}?orderBy=LAST_UPDATE_TIME&sortOrder={sort_order}&pageSize={size}");
@@ -444,29 +363,17 @@ async fn the_last_page_of_a_long_list_is_as_near_as_the_first() {
     let half = times.len() / 2;
     let (front, back) = (times[..half].iter().min(), times[half..].iter().min());
     assert!(back < front.map(|front| *front * 5).as_ref(), "{times:?}");
-    let (status, last) = scene
-        .get("/inference_service?name=s-19999&parentResourceId=1")
-        .await;
+    let (status, last) = scene.get("/inference_service?name=s-19999&parentResourceId=1").await;
     assert_eq!((status, &last["name"]), (200, &json!("s-19999")));
 }
 
 #[tokio::test]
 async fn an_external_id_is_unique_over_all_kinds_but_serves_and_artifacts() {
     let (scene, ids) = Scene::with_entry().await;
-    let Ids {
-        model,
-        version,
-        environment,
-        service,
-    } = &ids;
+    let Ids { model, version, environment, service } = &ids;
     let external = json!({"externalId": "ext"});
-    let (status, _) = scene
-        .call(
-            "PATCH",
-            &format!("/registered_models/{model}"),
-            Some(external.clone()),
-        )
-        .await;
+    let (status, _) =
+        scene.call("PATCH", &format!("/registered_models/{model}"), Some(external.clone())).await;
     assert_eq!(status, 200);
     for path in [
         format!("/model_versions/{version}"),
@@ -480,47 +387,28 @@ async fn an_external_id_is_unique_over_all_kinds_but_serves_and_artifacts() {
     }
     assert_eq!(scene.get("/inference_service?externalId=ext").await.0, 404);
     let serve = json!({"modelVersionId": version, "externalId": "ext"});
-    scene
-        .create(&format!("/inference_services/{service}/serves"), serve)
-        .await;
+    scene.create(&format!("/inference_services/{service}/serves"), serve).await;
     // The owner may keep it, and whoever gives it up frees it.
-    let own = scene
-        .call(
-            "PATCH",
-            &format!("/registered_models/{model}"),
-            Some(external.clone()),
-        )
-        .await;
+    let own = scene.call("PATCH", &format!("/registered_models/{model}"), Some(external.clone())).await;
     assert_eq!(own.0, 200);
     let other = json!({"externalId": "other"});
-    scene
-        .call("PATCH", &format!("/registered_models/{model}"), Some(other))
-        .await;
-    let freed = scene
-        .call("PATCH", &format!("/inference_services/{service}"), Some(external))
-        .await;
+    scene.call("PATCH", &format!("/registered_models/{model}"), Some(other)).await;
+    let freed = scene.call("PATCH", &format!("/inference_services/{service}"), Some(external)).await;
     assert_eq!(freed.0, 200);
 }
 
 #[tokio::test]
 async fn filters_find_models_and_versions() {
     let scene = Scene::new().await;
-    for (name, owner, state, tier) in [
-        ("fraud", "ana", "LIVE", 1),
-        ("churn", "bo", "LIVE", 2),
-        ("it's", "ana", "ARCHIVED", 3),
-    ] {
+    for (name, owner, state, tier) in
+        [("fraud", "ana", "LIVE", 1), ("churn", "bo", "LIVE", 2), ("it's", "ana", "ARCHIVED", 3)]
+    {
         let tier = json!({"tier": {"metadataType": "MetadataIntValue", "int_value": tier.to_string()}});
         let body = json!({"name": name, "owner": owner, "state": state, "customProperties": tier});
         scene.create("/registered_models", body).await;
     }
     for (name, model) in [("v_1", "1"), ("v-1", "1"), ("v_1", "2")] {
-        scene
-            .create(
-                "/model_versions",
-                json!({"name": name, "registeredModelId": model}),
-            )
-            .await;
+        scene.create("/model_versions", json!({"name": name, "registeredModelId": model})).await;
     }
     let encode = |filter: &str| url::form_urlencoded::byte_serialize(filter.as_bytes()).collect::<String>();
     for (filter, found) in [
@@ -534,10 +422,7 @@ async fn filters_find_models_and_versions() {
         ("id=1", vec!["fraud"]),
         ("id = 1 AND name='churn'", vec![]),
         ("id=1 OR name='churn'", vec!["fraud", "churn"]),
-        (
-            "(owner='ana' AND state='LIVE') or tier > 2",
-            vec!["fraud", "it's"],
-        ),
+        ("(owner='ana' AND state='LIVE') or tier > 2", vec!["fraud", "it's"]),
         ("tier=2", vec!["churn"]),
         ("tier.int_value>=2", vec!["churn", "it's"]),
         ("tier.string_value='2'", vec![]),
@@ -572,63 +457,33 @@ async fn filters_find_models_and_versions() {
     ] {
         let path = format!("/registered_models?filterQuery={}", encode(malformed));
         let (status, answer) = scene.get(&path).await;
-        assert_eq!(
-            (status, &answer["code"]),
-            (400, &json!("Bad Request")),
-            "{malformed}"
-        );
+        assert_eq!((status, &answer["code"]), (400, &json!("Bad Request")), "{malformed}");
     }
     // Under a parent the stored name begins with its id, and even `=` compares by LIKE.
     for (path, found) in [
-        (
-            "/model_versions?filterQuery=name%3D%27v_1%27",
-            vec!["v_1", "v-1", "v_1"],
-        ),
+        ("/model_versions?filterQuery=name%3D%27v_1%27", vec!["v_1", "v-1", "v_1"]),
         ("/registered_models/1/versions?name=v_1", vec!["v_1", "v-1"]),
         ("/registered_models/1/versions?name=v-1", vec!["v-1"]),
-        (
-            "/registered_models/2/versions?filterQuery=id%3E1&name=v_1",
-            vec!["v_1"],
-        ),
+        ("/registered_models/2/versions?filterQuery=id%3E1&name=v_1", vec!["v_1"]),
         ("/registered_models/1/versions?name=v", vec![]),
     ] {
         assert_eq!(scene.names(path).await, found, "{path}");
     }
-    assert_eq!(
-        scene.get("/registered_models/1/versions?name=it%27s").await.0,
-        400
-    );
+    assert_eq!(scene.get("/registered_models/1/versions?name=it%27s").await.0, 400);
 }
 
 #[tokio::test]
 async fn a_patch_resets_the_state_that_it_omits() {
     let (scene, ids) = Scene::with_entry().await;
     for (path, word, reset) in [
-        (
-            format!("/registered_models/{}", ids.model),
-            json!({"state": "ARCHIVED"}),
-            "LIVE",
-        ),
-        (
-            format!("/model_versions/{}", ids.version),
-            json!({"state": "ARCHIVED"}),
-            "LIVE",
-        ),
-        (
-            format!("/inference_services/{}", ids.service),
-            json!({"desiredState": "UNDEPLOYED"}),
-            "DEPLOYED",
-        ),
+        (format!("/registered_models/{}", ids.model), json!({"state": "ARCHIVED"}), "LIVE"),
+        (format!("/model_versions/{}", ids.version), json!({"state": "ARCHIVED"}), "LIVE"),
+        (format!("/inference_services/{}", ids.service), json!({"desiredState": "UNDEPLOYED"}), "DEPLOYED"),
     ] {
-        let (key, value) = word
-            .as_object()
-            .and_then(|word| word.iter().next())
-            .expect("a word");
+        let (key, value) = word.as_object().and_then(|word| word.iter().next()).expect("a word");
         let (_, answer) = scene.call("PATCH", &path, Some(word.clone())).await;
         assert_eq!(&answer[key], value);
-        let (_, answer) = scene
-            .call("PATCH", &path, Some(json!({"description": "d"})))
-            .await;
+        let (_, answer) = scene.call("PATCH", &path, Some(json!({"description": "d"}))).await;
         assert_eq!(answer[key], reset, "{path}");
     }
 }
@@ -644,10 +499,7 @@ async fn artifacts_are_upserted() {
     let (_, mut read) = scene.get(&format!("/model_artifacts/{id}")).await;
     read["uri"] = json!("s3://b");
     let (status, changed) = scene.call("POST", &path, Some(read)).await;
-    assert_eq!(
-        (status, &changed["id"], &changed["uri"]),
-        (200, &json!(id), &json!("s3://b"))
-    );
+    assert_eq!((status, &changed["id"], &changed["uri"]), (200, &json!(id), &json!("s3://b")));
 
     let document = json!({"artifactType": "doc-artifact", "name": "card", "uri": "https://card"});
     let document = scene.create(&path, document).await;
@@ -657,13 +509,7 @@ async fn artifacts_are_upserted() {
     assert_eq!(scene.names("/model_artifacts").await, ["weights"]);
     let mismatch = json!({"artifactType": "model-artifact", "id": document});
     assert_eq!(scene.call("POST", &path, Some(mismatch)).await.0, 400);
-    assert_eq!(
-        scene
-            .call("POST", &path, Some(json!({"name": "untyped"})))
-            .await
-            .0,
-        400
-    );
+    assert_eq!(scene.call("POST", &path, Some(json!({"name": "untyped"}))).await.0, 400);
 }
 
 #[tokio::test]
@@ -673,35 +519,21 @@ async fn other_code_makes_models_with_ids_of_its_own_and_reads_the_entries() {
     registry.add_model(42, "fraud").expect("a free id");
     registry.add_version(2, 42, "v1").expect("a free id");
     registry.add_model(42, "other").expect_err("a taken id");
-    let environment = scene
-        .create("/serving_environments", json!({"name": "team-a"}))
-        .await;
+    let environment = scene.create("/serving_environments", json!({"name": "team-a"})).await;
     let entry = json!({
         "name": "scorer", "registeredModelId": "42", "modelVersionId": "2", "servingEnvironmentId": environment,
         "customProperties": {"cluster": {"metadataType": "MetadataStringValue", "string_value": "east"}},
     });
     let id = scene.create("/inference_services", entry).await;
-    assert_eq!(
-        (environment.as_str(), id.as_str()),
-        ("1", "3"),
-        "taken ids are passed over"
-    );
+    assert_eq!((environment.as_str(), id.as_str()), ("1", "3"), "taken ids are passed over");
 
     let [entry] = registry.entries().try_into().expect("one entry");
     assert_eq!(registry.entry(entry.id).as_ref(), Some(&entry));
     assert_eq!(
-        (
-            entry.name.as_str(),
-            entry.environment.as_str(),
-            entry.registered_model_id,
-            entry.model_version_id
-        ),
+        (entry.name.as_str(), entry.environment.as_str(), entry.registered_model_id, entry.model_version_id),
         ("scorer", "team-a", 42, Some(2))
     );
-    assert_eq!(
-        (entry.desired_state.as_str(), entry.properties["cluster"].as_str()),
-        ("DEPLOYED", "east")
-    );
+    assert_eq!((entry.desired_state.as_str(), entry.properties["cluster"].as_str()), ("DEPLOYED", "east"));
     assert_eq!(scene.get("/model_versions/2").await.1["state"], "LIVE");
 }
 
@@ -711,9 +543,7 @@ async fn nothing_listens_once_the_server_has_stopped() {
     let address = scene.server.address();
     scene.get("/registered_models").await;
     scene.server.stop().await;
-    tokio::net::TcpStream::connect(address)
-        .await
-        .expect_err("nobody there");
+    tokio::net::TcpStream::connect(address).await.expect_err("nobody there");
 }
 
 #[test]
@@ -723,14 +553,8 @@ fn a_seed_that_fails_names_its_line() {
     for (lines, message) in [
         (format!("{good}\n\n{good}\n"), "seed line 3"),
         ("not JSON".to_owned(), "seed line 1"),
-        (
-            r#"{"method": "P ST", "path": "/registered_models"}"#.to_owned(),
-            "seed line 1",
-        ),
-        (
-            r#"{"method": "POST", "path": "/nowhere"}"#.to_owned(),
-            "seed line 1",
-        ),
+        (r#"{"method": "P ST", "path": "/registered_models"}"#.to_owned(), "seed line 1"),
+        (r#"{"method": "POST", "path": "/nowhere"}"#.to_owned(), "seed line 1"),
     ] {
         let error = registry.seed(&lines).expect_err("a bad line").to_string();
         assert!(error.starts_with(message), "{error}");
@@ -753,9 +577,6 @@ fn a_registry_does_not_start_on_a_bad_seed() {
         .assert()
         .failure();
     let words = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
-    assert!(
-        words.contains("seed line 1: POST /registered_models") && words.contains("'name'"),
-        "{words}"
-    );
+    assert!(words.contains("seed line 1: POST /registered_models") && words.contains("'name'"), "{words}");
     assert_eq!(words.lines().count(), 1, "{words}");
 }

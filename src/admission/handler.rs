@@ -161,7 +161,7 @@ fn log(answer: &Answer) {
     let (row, outcome) = (answer.row.number(), answer.outcome.as_str());
     let said = answer.would.as_deref().or(answer.warnings.first().map(String::as_str));
     match &answer.verdict {
-        Verdict::Deny { message, .. } => tracing::info!(row, outcome, message, "refused"),
+        Verdict::Deny { message, .. } => tracing::info!(row, outcome, said = message, "refused"),
         Verdict::Allow if answer.outcome == Outcome::Untouched => {
             tracing::debug!(row, outcome, "allowed");
         }

@@ -69,8 +69,7 @@ pub(super) fn no_registry(keys: &LabelKeys, error: &ChoiceError) -> String {
 
 /// The registry could not be asked.
 pub(super) fn unavailable(registry: &str, error: &Unavailability) -> String {
-    let later = "not registered now, it will be later";
-    sentence(format!("{registry} {error}: {later}"))
+    sentence(format!("not registered now, it will be later: {registry} {error}"))
 }
 
 /// What is wrong with what an object asks for.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
@@ -19,7 +19,7 @@ pub struct RegistryMetrics {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallOutcome {
     /// With an entity or a list.
     Ok,
@@ -48,11 +48,37 @@ struct Method {
     method: MethodValue,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum MethodValue {
     Get,
     Post,
     Patch,
+}
+
+impl EncodeLabelValue for CallOutcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> std::fmt::Result {
+        let name = match self {
+            Self::Ok => "ok",
+            Self::Missing => "missing",
+            Self::Conflict => "conflict",
+            Self::Refused => "refused",
+            Self::Unavailable => "unavailable",
+            Self::TimedOut => "timed_out",
+            Self::Suspended => "suspended",
+        };
+        EncodeLabelValue::encode(&name, encoder)
+    }
+}
+
+impl EncodeLabelValue for MethodValue {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> std::fmt::Result {
+        let name = match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+        };
+        EncodeLabelValue::encode(&name, encoder)
+    }
 }
 
 impl Default for RegistryMetrics {

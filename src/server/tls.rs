@@ -43,8 +43,8 @@ pub async fn serve(
     stop: Stop,
 ) -> std::io::Result<()> {
     let mut config = rustls::ServerConfig::builder().with_no_client_auth().with_cert_resolver(certificate);
-    // The API server speaks HTTP/1.1 to webhooks; others may prefer HTTP/2.
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // The API server speaks HTTP/1.1 to webhooks, so nothing else is offered.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let handle: Handle<SocketAddr> = Handle::new();
     tokio::spawn(drain(handle.clone(), stop));
     let acceptor =
@@ -52,6 +52,7 @@ pub async fn serve(
     let mut server = axum_server::from_tcp(listener)?
         .acceptor(acceptor)
         .handle(handle)
+        .http1_only()
         .first_request_timeout(FIRST_REQUEST_TIMEOUT);
     server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
     server.serve(router.into_make_service()).await

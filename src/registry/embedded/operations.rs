@@ -73,27 +73,20 @@ pub(super) fn answer(backend: Backend<'_>, request: Request<'_>) -> Result<Answe
 /// The body that goes with a refusal.
 pub(super) fn refusal_json(refusal: &Refusal) -> Vec<u8> {
     let message = refusal.to_string();
-    let body = RefusalBody {
-        code: refusal.code(),
-        message: &message,
-    };
+    let body = RefusalBody { code: refusal.code(), message: &message };
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
 impl Backend<'_> {
     fn list(self, target: Target, parent: Option<i32>, listing: &Listing) -> Result<Answer, Refusal> {
-        let (rows, more) = self
-            .read()?
-            .list(target.kind, parent, listing, |entity| target.includes(entity));
+        let (rows, more) = self.read()?.list(target.kind, parent, listing, |entity| target.includes(entity));
         json(StatusCode::OK, &listing.page(rows, more))
     }
 
     fn find(self, target: Target, params: &Params) -> Result<Answer, Refusal> {
         let schema = target.kind.schema();
         let parent = params.get("parentResourceId");
-        let name = params
-            .get("name")
-            .filter(|_| schema.parent.is_none() || parent.is_some());
+        let name = params.get("name").filter(|_| schema.parent.is_none() || parent.is_some());
         let found = match (name, params.get("externalId")) {
             (Some(name), _) => {
                 let parent = match schema.parent {
@@ -107,11 +100,7 @@ impl Backend<'_> {
                 Vec::from_iter(store.find_external(target.kind, external_id).cloned())
             }
             (None, None) => {
-                let wanted = if schema.parent.is_some() {
-                    "(name and parentResourceId)"
-                } else {
-                    "name"
-                };
+                let wanted = if schema.parent.is_some() { "(name and parentResourceId)" } else { "name" };
                 return Err(Refusal::BadRequest(format!(
                     "invalid parameters call, supply either {wanted}, or externalId"
                 )));
@@ -239,13 +228,8 @@ impl Backend<'_> {
         if let Some(version) = service.id_in(MODEL_VERSION_ID) {
             return json(StatusCode::OK, &*self.get(Kind::Version.into(), version)?);
         }
-        let newest = Listing {
-            by: OrderBy::Created,
-            descending: true,
-            page_size: 1,
-            after: None,
-            filter: None,
-        };
+        let newest =
+            Listing { by: OrderBy::Created, descending: true, page_size: 1, after: None, filter: None };
         let model = service.id_in(REGISTERED_MODEL_ID);
         let (versions, _) = self.read()?.list(Kind::Version, model, &newest, |_| true);
         match versions.first() {
@@ -261,18 +245,12 @@ impl Backend<'_> {
 impl<'a> Backend<'a> {
     fn read(self) -> Result<RwLockReadGuard<'a, Store>, Refusal> {
         self.reach()?;
-        Ok(self
-            .store
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner))
+        Ok(self.store.read().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     fn write(self) -> Result<RwLockWriteGuard<'a, Store>, Refusal> {
         self.reach()?;
-        Ok(self
-            .store
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner))
+        Ok(self.store.write().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     fn reach(self) -> Result<(), Refusal> {
