@@ -13,6 +13,7 @@ use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
 use crate::certs::{CertificateFiles, CertificateResolver};
 use crate::metrics::Metrics;
 use crate::registration::Registrar;
+use crate::registry::directory::Directory;
 use crate::server::{Health, health, stop_signal, tls};
 
 /// Where health is told when no flag says otherwise.
@@ -109,14 +110,20 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     certificate_part.ready();
     let follow_files = tokio::spawn(files.follow(Arc::clone(&resolver), Some(loaded)));
 
-    let directory = args.registries.directory(&metrics.registry)?;
-    let cluster = match args.program.cluster_id {
-        Some(id) => id,
-        None => cluster::id(&cluster::client().await?).await?,
+    let alone = args.program.cluster_id.is_some() && args.registries.need_no_cluster();
+    let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
+    let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
+    let settings = args.registries.settings(&metrics.registry);
+    let directory = Directory::follow(settings, namespaces.clone(), client.as_ref()).await?;
+    let cluster = match (args.program.cluster_id, &client) {
+        (Some(id), _) => id,
+        (None, Some(client)) => cluster::id(client).await?,
+        (None, None) => anyhow::bail!("give --cluster-id"),
     };
     let webhook = Webhook {
         registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
         directory,
+        namespaces,
         keys: args.program.label_prefix,
         policies: args.policies.policies(),
         registry_limit: args.registries.registry_timeout,
