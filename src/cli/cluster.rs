@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::runtime::{WatchStreamExt, metadata_watcher, watcher};
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt, watcher};
 
 use crate::namespaces::Namespaces;
 use crate::registration::ClusterId;
@@ -55,10 +56,10 @@ pub(super) async fn id(client: &kube::Client) -> anyhow::Result<ClusterId> {
 /// The labels of all Namespaces, from a watch in the background.
 pub(super) fn namespaces(client: &kube::Client) -> Namespaces {
     let namespaces = Namespaces::default();
-    let api: Api<Namespace> = Api::all(client.clone());
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
     let followed = namespaces.clone();
     tokio::spawn(async move {
-        let events = metadata_watcher(api, watcher::Config::default()).default_backoff();
+        let events = watcher(api, watcher::Config::default()).default_backoff();
         followed.follow(events).await;
     });
     namespaces

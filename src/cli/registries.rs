@@ -22,8 +22,13 @@ pub struct RegistriesArgs {
     pub registries: Option<PathBuf>,
 
     /// Namespace whose Services labelled component=model-registry are registries; repeatable
-    #[arg(long, env = "ISVC_REGISTRAR_REGISTRY_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',',
-          default_value = "kubeflow")]
+    #[arg(
+        long,
+        env = "ISVC_REGISTRAR_REGISTRY_NAMESPACE",
+        value_name = "NAMESPACE",
+        value_delimiter = ',',
+        default_value = "kubeflow"
+    )]
     pub registry_namespace: Vec<String>,
 
     /// URL of the registry, up to where /api/model_registry begins

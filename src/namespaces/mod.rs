@@ -90,7 +90,8 @@ mod tests {
     use super::*;
 
     fn namespace(name: &str, label: &str) -> PartialObjectMeta<Namespace> {
-        serde_json::from_value(serde_json::json!({"metadata": {"name": name, "labels": {"a": label}}})).unwrap()
+        serde_json::from_value(serde_json::json!({"metadata": {"name": name, "labels": {"a": label}}}))
+            .unwrap()
     }
 
     #[test]
@@ -105,7 +106,11 @@ mod tests {
         assert_eq!(label("two"), Some(None));
         namespaces.take(Event::Apply(namespace("two", "2")));
         namespaces.take(Event::Init);
-        assert_eq!(label("two"), Some(Some("2".into())), "what was known holds until the next list is complete");
+        assert_eq!(
+            label("two"),
+            Some(Some("2".into())),
+            "what was known holds until the next list is complete"
+        );
         namespaces.take(Event::InitDone);
         assert_eq!(label("one"), Some(None), "what the new list lacks is gone");
         namespaces.take(Event::Apply(namespace("one", "3")));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kube::core::Selector as LabelSelector;
+use kube::core::{Selector as LabelSelector, SelectorExt};
 use url::Url;
 
 use crate::registry::RegistryClient;
@@ -75,7 +75,9 @@ impl Scope {
             Self::All => Some(true),
             Self::Some { names, .. } if names.contains(namespace.name) => Some(true),
             Self::Some { selector: None, .. } => Some(false),
-            Self::Some { selector: Some(selector), .. } => namespace.labels.map(|labels| selector.matches(labels)),
+            Self::Some { selector: Some(selector), .. } => {
+                namespace.labels.map(|labels| selector.matches(labels))
+            }
         }
     }
 }
@@ -145,15 +147,19 @@ pub fn choose(
     let found = named(configured, selector)?.map_or_else(|| default(configured, namespace), Ok)?;
     match found.allowed.holds(namespace) {
         Some(true) => Ok(found.client.clone()),
-        Some(false) => {
-            Err(ChoiceError::NotAllowed { registry: found.name.clone(), namespace: namespace.name.to_owned() })
-        }
+        Some(false) => Err(ChoiceError::NotAllowed {
+            registry: found.name.clone(),
+            namespace: namespace.name.to_owned(),
+        }),
         None => Err(ChoiceError::NotYetKnown),
     }
 }
 
 /// Rows 1 and 2: the registry that the object names; `None` when it names none.
-fn named<'a>(configured: &'a Configured, selector: &Selector<'_>) -> Result<Option<&'a Registry>, ChoiceError> {
+fn named<'a>(
+    configured: &'a Configured,
+    selector: &Selector<'_>,
+) -> Result<Option<&'a Registry>, ChoiceError> {
     let mut registries = configured.registries.iter();
     let unknown = |error| if configured.complete { error } else { ChoiceError::NotYetKnown };
     // Row 1: annotation `/url`.
@@ -167,15 +173,20 @@ fn named<'a>(configured: &'a Configured, selector: &Selector<'_>) -> Result<Opti
     let namespace = selector.namespace.unwrap_or(&configured.registry_namespace);
     let is_it = |registry: &&Registry| {
         // One that is known by its URL alone has no namespace, so only its name can be given.
-        let in_namespace = registry.namespace.as_deref().map_or(selector.namespace.is_none(), |its| its == namespace);
+        let in_namespace =
+            registry.namespace.as_deref().map_or(selector.namespace.is_none(), |its| its == namespace);
         registry.name == name && in_namespace
     };
-    let called = || selector.namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"));
+    let called =
+        || selector.namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"));
     registries.find(is_it).map(Some).ok_or_else(|| unknown(ChoiceError::NoSuchName(called())))
 }
 
 /// Row 3: the default of the Namespace in the file, else the URL of the flags, else the only Service.
-fn default<'a>(configured: &'a Configured, namespace: &NamespaceView<'_>) -> Result<&'a Registry, ChoiceError> {
+fn default<'a>(
+    configured: &'a Configured,
+    namespace: &NamespaceView<'_>,
+) -> Result<&'a Registry, ChoiceError> {
     for registry in configured.registries.iter().filter(|registry| registry.source == Source::File) {
         match registry.default_for.holds(namespace) {
             Some(true) => return Ok(registry),
@@ -260,7 +271,8 @@ mod tests {
 
     /// Two Services, the URL of the flags, and one of the file that only Namespace `team-b` may use.
     fn all_kinds() -> Configured {
-        let mut of_file = registry("private", Some("vault"), "https://private.vault.svc/prefix", Source::File);
+        let mut of_file =
+            registry("private", Some("vault"), "https://private.vault.svc/prefix", Source::File);
         of_file.allowed = names(&["team-b"]);
         of_file.default_for = names(&["team-b"]);
         configured(vec![
@@ -273,7 +285,8 @@ mod tests {
 
     fn chosen(configured: &Configured, namespace: &str, selector: &Selector<'_>) -> String {
         let labels = BTreeMap::from([("tier".to_owned(), "gold".to_owned())]);
-        let namespace = NamespaceView { name: namespace, labels: (namespace != "unknown").then_some(&labels) };
+        let namespace =
+            NamespaceView { name: namespace, labels: (namespace != "unknown").then_some(&labels) };
         match choose(configured, &namespace, selector) {
             Ok(client) => client.name().to_owned(),
             Err(error) => error.to_string(),
@@ -320,7 +333,11 @@ mod tests {
     #[test]
     fn row_3_the_default() {
         let nothing = Selector::default();
-        assert_eq!(chosen(&all_kinds(), "team-b", &nothing), "private", "the default of its Namespace in the file");
+        assert_eq!(
+            chosen(&all_kinds(), "team-b", &nothing),
+            "private",
+            "the default of its Namespace in the file"
+        );
         assert_eq!(chosen(&all_kinds(), "team-a", &nothing), "flags", "else the URL of the flags");
         let mut services = all_kinds();
         services.registries.retain(|registry| registry.source != Source::Flags);
@@ -337,11 +354,21 @@ mod tests {
         let mut early = all_kinds();
         early.complete = false;
         let not_yet = ChoiceError::NotYetKnown.to_string();
-        assert_eq!(chosen(&early, "team-a", &Selector { name: Some("three"), ..Selector::default() }), not_yet);
-        assert_eq!(chosen(&early, "team-a", &Selector { url: Some("http://x"), ..Selector::default() }), not_yet);
+        assert_eq!(
+            chosen(&early, "team-a", &Selector { name: Some("three"), ..Selector::default() }),
+            not_yet
+        );
+        assert_eq!(
+            chosen(&early, "team-a", &Selector { url: Some("http://x"), ..Selector::default() }),
+            not_yet
+        );
         assert_eq!(chosen(&early, "team-a", &Selector::default()), "flags", "the flags need no watch");
         early.registries.retain(|registry| registry.source == Source::Service);
-        assert_eq!(chosen(&early, "team-a", &Selector::default()), not_yet, "one Service may not stay the only one");
+        assert_eq!(
+            chosen(&early, "team-a", &Selector::default()),
+            not_yet,
+            "one Service may not stay the only one"
+        );
     }
 
     #[test]

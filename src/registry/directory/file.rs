@@ -98,13 +98,18 @@ pub(super) fn read(text: &str) -> Result<Vec<FileRegistry>, FileError> {
     file.registries
         .into_iter()
         .map(|entry| {
-            let wrong = |reason: &str| FileError::Registry { name: entry.name.clone(), reason: reason.to_owned() };
+            let wrong =
+                |reason: &str| FileError::Registry { name: entry.name.clone(), reason: reason.to_owned() };
             if !seen.insert((entry.namespace.clone(), entry.name.clone())) {
                 return Err(wrong("is there twice"));
             }
             let place = match (entry.url, entry.service) {
-                (Some(url), None) if matches!(url.scheme(), "http" | "https") && url.has_host() => Place::Url(url),
-                (Some(_), None) => return Err(wrong("its url must begin with http:// or https:// and have a host")),
+                (Some(url), None) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+                    Place::Url(url)
+                }
+                (Some(_), None) => {
+                    return Err(wrong("its url must begin with http:// or https:// and have a host"));
+                }
                 (None, Some(service)) => Place::Service(service),
                 _ => return Err(wrong("give either url or service")),
             };
@@ -127,7 +132,8 @@ impl Namespaces {
         if self.all {
             return Scope::All;
         }
-        let selector = (!self.match_labels.is_empty()).then(|| self.match_labels.into_iter().collect::<Selector>());
+        let selector =
+            (!self.match_labels.is_empty()).then(|| self.match_labels.into_iter().collect::<Selector>());
         Scope::Some { names: self.names, selector }
     }
 }
@@ -157,7 +163,9 @@ registries:
         .unwrap();
         let [private, shared] = registries.as_slice() else { panic!("two registries") };
         assert_eq!(private.api, ApiChoice::V1);
-        assert!(matches!(&private.allowed, Scope::Some { names, selector: Some(_) } if names.contains("team-a")));
+        assert!(
+            matches!(&private.allowed, Scope::Some { names, selector: Some(_) } if names.contains("team-a"))
+        );
         assert_eq!(shared.allowed, Scope::All, "who says nothing lets everybody in");
         assert_eq!(shared.default_for, Scope::All);
         let service = ServiceName { namespace: "kubeflow".into(), name: "model-registry-service".into() };
@@ -169,7 +177,10 @@ registries:
         for (registry, said) in [
             ("{name: a}", "registry `a` in the registries file: give either url or service"),
             ("{name: a, url: 'ftp://b'}", "registry `a` in the registries file: its url must begin with"),
-            ("{name: a, url: 'http://b'}, {name: a, url: 'http://c'}", "registry `a` in the registries file: is there twice"),
+            (
+                "{name: a, url: 'http://b'}, {name: a, url: 'http://c'}",
+                "registry `a` in the registries file: is there twice",
+            ),
             ("{name: a, url: 'http://b', tokn: c}", "unknown field `tokn`"),
         ] {
             let error = read(&format!("registries: [{registry}]")).unwrap_err().to_string();

@@ -60,12 +60,15 @@ impl Directory {
     ) -> Result<Self, FileError> {
         let directory = Self { now: Arc::default(), namespaces };
         let watched = if cluster.is_some() { settings.namespaces } else { Vec::new() };
-        let keeper = Keeper::new(Sources::new(settings.defaults, settings.flags, watched.clone()), directory.clone());
+        let keeper =
+            Keeper::new(Sources::new(settings.defaults, settings.flags, watched.clone()), directory.clone());
         if let Some(path) = settings.file {
             let text = keeper.read_file(&path).await?;
             tokio::spawn(keeper.clone().follow_file(path, text));
         }
-        for (client, namespace) in cluster.into_iter().flat_map(|client| watched.iter().map(move |ns| (client, ns))) {
+        for (client, namespace) in
+            cluster.into_iter().flat_map(|client| watched.iter().map(move |ns| (client, ns)))
+        {
             tokio::spawn(keeper.clone().follow_services(client.clone(), namespace.clone()));
         }
         Ok(directory)

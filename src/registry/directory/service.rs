@@ -97,7 +97,10 @@ mod tests {
 
     #[rstest]
     #[case::host("registry.example.org", Some("https://registry.example.org/"))]
-    #[case::port_and_path("registry.example.org:8443/prefix", Some("https://registry.example.org:8443/prefix"))]
+    #[case::port_and_path(
+        "registry.example.org:8443/prefix",
+        Some("https://registry.example.org:8443/prefix")
+    )]
     #[case::a_password("u:p@registry.example.org", None)]
     #[case::empty("", None)]
     fn else_from_an_annotation(#[case] annotation: &str, #[case] want: Option<&str>) {

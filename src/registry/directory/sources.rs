@@ -56,7 +56,11 @@ struct Reach {
 }
 
 impl Sources {
-    pub(super) fn new(defaults: Defaults, flags: Option<(String, Url)>, registry_namespaces: Vec<String>) -> Self {
+    pub(super) fn new(
+        defaults: Defaults,
+        flags: Option<(String, Url)>,
+        registry_namespaces: Vec<String>,
+    ) -> Self {
         Self {
             defaults,
             flags,
@@ -242,7 +246,8 @@ mod tests {
     #[test]
     fn a_service_that_the_file_names_is_only_what_the_file_says() {
         let mut sources = sources(Some("http://flags"));
-        let text = "registries: [{name: mine, service: {namespace: kubeflow, name: one}, namespaces: {names: [a]}}]";
+        let text =
+            "registries: [{name: mine, service: {namespace: kubeflow, name: one}, namespaces: {names: [a]}}]";
         sources.set_file(file::read(text).unwrap());
         assert_eq!(names(&sources.configured()), ["flags"], "its Service is not there yet");
         sources.set_listed("kubeflow", vec![service("one", "kubeflow"), service("two", "kubeflow")]);

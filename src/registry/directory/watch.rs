@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
 
 use super::Directory;
 use super::file::{self, FileError, ServiceName};
@@ -115,7 +115,10 @@ fn address_of(service: &Service) -> Option<Address> {
     let address = address(service);
     if address.is_none() {
         let name = service.metadata.name.as_deref().unwrap_or_default();
-        tracing::warn!(name, "a Service of a registry has no port http-api or https-api, nor only one port, and is left out");
+        tracing::warn!(
+            name,
+            "a Service of a registry has no port http-api or https-api, nor only one port, and is left out"
+        );
     }
     address
 }
