@@ -64,14 +64,14 @@ impl<W: Write> Narrator<W> {
         table.load_preset(presets::NOTHING);
         table.set_header(["  ID", "NAME", "ENVIRONMENT", "MODEL", "VERSION", "RUNTIME", "STATE"]);
         for entry in entries {
-            let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+            let version = entry.model_version_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
             table.add_row([
                 format!("  {}", entry.id),
                 entry.name.clone(),
                 entry.environment.clone(),
-                entry.registered_model_id.clone(),
-                text(&entry.model_version_id),
-                text(&entry.runtime),
+                entry.registered_model_id.to_string(),
+                version,
+                entry.runtime.clone().unwrap_or_default(),
                 entry.desired_state.clone(),
             ]);
         }
