@@ -144,6 +144,7 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         admission::router(webhook),
         resolver,
         tls::Stop { signal: stop, drain_delay: args.drain_delay },
+        tls::Limits::default(),
     );
     tokio::select! {
         served = serving => served.context("the webhook's listener failed")?,
