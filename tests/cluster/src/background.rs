@@ -15,7 +15,7 @@ use tracing::dispatcher::{self, Dispatch};
 use tracing_subscriber::filter::EnvFilter;
 
 /// What is worth reading when a test failed.
-const LOG_FILTER: &str = "info,kube_client=warn";
+const LOG_FILTER: &str = "info,kube_client=off";
 
 /// How long tasks may take to end; they only ever wait, so they end at once.
 const END: Duration = Duration::from_secs(5);

@@ -21,7 +21,7 @@
 //!
 //! The way through the modules: `control_plane` is what tests use; it starts `processes` with `credentials` on
 //! `addresses`, each on a `leash`, in a `work_dir`; on a `background` runtime it runs the `kubelet` (which asks `images`
-//! for programs) and the `forwarder`.
+//! for programs) and the `forwarder`. `recorder` is a webhook for tests of what the API server asks.
 
 mod addresses;
 mod audit_log;
@@ -35,6 +35,7 @@ mod images;
 mod kubelet;
 mod leash;
 mod processes;
+mod recorder;
 pub mod wait;
 mod work_dir;
 pub mod workspace;
@@ -44,3 +45,4 @@ pub use authority::{Authority, ServerCertificate};
 pub use commands::Run;
 pub use control_plane::ControlPlane;
 pub use images::{Image, Images};
+pub use recorder::{Recorder, Review};
