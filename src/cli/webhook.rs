@@ -20,6 +20,9 @@ use crate::server::{Health, health, stop_signal, tls};
 const HEALTH_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 8080);
 
+/// How long the first lists of Services and Namespaces are waited for; they take milliseconds.
+const FIRST_LISTS_LIMIT: Duration = Duration::from_secs(10);
+
 /// Flags of the webhook.
 #[derive(Debug, Clone, Args)]
 pub struct WebhookArgs {
@@ -120,6 +123,14 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         (None, Some(client)) => cluster::id(client).await?,
         (None, None) => anyhow::bail!("give --cluster-id"),
     };
+    if client.is_some() {
+        // So that the first reviews find their registry. When the API server does not let this program list, it
+        // serves all the same: reviews are answered as when the registry is away.
+        let lists = async { tokio::join!(directory.known(), namespaces.known()) };
+        if tokio::time::timeout(FIRST_LISTS_LIMIT, lists).await.is_err() {
+            tracing::warn!("Services and Namespaces are not listed yet, starting without");
+        }
+    }
     let webhook = Webhook {
         registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
         directory,
