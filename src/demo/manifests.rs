@@ -21,20 +21,20 @@ const SAMPLES: [(&str, &str); 3] = [
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// It cannot be read.
-    #[error("{path} cannot be read: {source}", path = path.display())]
+    #[error("{path} cannot be read: {cause}", path = path.display())]
     Unreadable {
         /// Which one.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// It is not YAML.
-    #[error("{path} is not well-formed: {source}", path = path.display())]
+    #[error("{path} is not well-formed: {cause}", path = path.display())]
     Malformed {
         /// Which one.
         path: PathBuf,
         /// Why.
-        source: serde_norway::Error,
+        cause: serde_norway::Error,
     },
 }
 
@@ -56,7 +56,7 @@ pub(super) fn samples() -> Result<Vec<Manifest>, ManifestError> {
 /// Reads the files.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let read = |path: &PathBuf| {
-        let unreadable = |source| ManifestError::Unreadable { path: path.clone(), source };
+        let unreadable = |cause| ManifestError::Unreadable { path: path.clone(), cause };
         parse(path, &std::fs::read_to_string(path).map_err(unreadable)?)
     };
     paths.iter().map(read).collect()
@@ -65,7 +65,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
 fn parse(path: &Path, text: &str) -> Result<Manifest, ManifestError> {
     let mut manifest = Manifest { name: path.display().to_string(), objects: Vec::new(), others: Vec::new() };
     for document in serde_norway::Deserializer::from_str(text) {
-        let malformed = |source| ManifestError::Malformed { path: path.to_owned(), source };
+        let malformed = |cause| ManifestError::Malformed { path: path.to_owned(), cause };
         manifest.take(Value::deserialize(document).map_err(malformed)?);
     }
     Ok(manifest)
