@@ -3,7 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::registry::embedded::{EmbeddedRegistry, Registry};
 
 /// Flags of the embedded registry.
 #[derive(Debug, Clone, Args)]
@@ -17,6 +21,26 @@ pub struct RegistryArgs {
     pub seed: Option<PathBuf>,
 }
 
-pub(super) async fn run(_args: RegistryArgs) -> anyhow::Result<()> {
-    anyhow::bail!("the embedded registry is not built yet")
+pub(super) async fn run(args: RegistryArgs) -> anyhow::Result<()> {
+    let registry = Registry::new();
+    if let Some(path) = &args.seed {
+        let lines = tokio::fs::read_to_string(path)
+            .await
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let sown = registry
+            .seed(&lines)
+            .with_context(|| path.display().to_string())?;
+        tracing::info!(requests = sown, "seeded");
+    }
+    let server = EmbeddedRegistry::start(registry, args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    tracing::info!(url = server.url(), "serving the embedded registry");
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C")?,
+    }
+    server.stop().await;
+    Ok(())
 }
