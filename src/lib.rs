@@ -6,3 +6,4 @@ pub mod cli;
 pub mod kserve;
 pub mod registration;
 pub mod registry;
+pub mod syncer;
