@@ -2,8 +2,13 @@
 //!
 //! `main.rs` only parses; everything is here.
 
+pub mod admission;
+pub mod certs;
 pub mod cli;
 pub mod kserve;
+pub mod metrics;
+pub mod namespaces;
 pub mod registration;
 pub mod registry;
+pub mod server;
 pub mod syncer;

@@ -1,5 +1,5 @@
-//! A stranger's client against the embedded registry: `model-registry` from PyPI registers a model, a version and
-//! an artifact, and finds them again.
+//! A stranger's client against the embedded registry: the Python client `model-registry` registers a model, a
+//! version and an artifact, and finds them again.
 //!
 //! Each test makes a virtual environment under `target/`, once for each set of requirements.
 //! `ISVC_REGISTRAR_TEST_REGISTRY=URL` runs the same against another registry.
@@ -20,9 +20,7 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Runs a command to its end and returns what it printed; its errors are ours.
 fn run(command: &mut Command) -> Outcome<String> {
-    let output = command
-        .output()
-        .map_err(|error| format!("{command:?}: {error}"))?;
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         Ok(printed)
@@ -42,18 +40,9 @@ fn python(api: &str, requirements: &Path) -> Outcome<PathBuf> {
     if std::fs::read_to_string(&installed).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
-    run(Command::new("python3")
-        .args(["-m", "venv", "--clear"])
-        .arg(&environment))?;
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
     run(Command::new(&python)
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--requirement",
-        ])
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
         .arg(requirements))?;
     std::fs::write(installed, wanted)?;
     Ok(python)
@@ -77,57 +66,34 @@ async fn register_and_find(api: &str, requirements: &str) -> Outcome {
     let name = format!("fraud-{api}-{now}");
 
     let mut command = Command::new(python);
-    command
-        .arg(scripts.join("register_and_find.py"))
-        .args([&url, &name, "v1"]);
+    command.arg(scripts.join("register_and_find.py")).args([&url, &name, "v1"]);
     let printed =
         tokio::task::spawn_blocking(move || run(&mut command).map_err(|error| error.to_string())).await??;
     let ids: Value = serde_json::from_str(printed.lines().last().ok_or("nothing was printed")?)?;
 
     let client = client();
     let get = async |path: String| -> Outcome<Value> {
-        let reply = send(
-            &client,
-            "GET",
-            &format!("{url}/api/model_registry/{api}{path}"),
-            None,
-        )
-        .await?;
+        let reply = send(&client, "GET", &format!("{url}/api/model_registry/{api}{path}"), None).await?;
         let kind = reply.content_type.as_str();
-        assert_eq!(
-            (reply.status, kind),
-            (200, "application/json"),
-            "{path}: {}",
-            reply.text
-        );
+        assert_eq!((reply.status, kind), (200, "application/json"), "{path}: {}", reply.text);
         Ok(reply.json().ok_or("no JSON")?)
     };
     let (model, version) = (text(&ids["model"])?, text(&ids["version"])?);
     let models = get(format!("/registered_models?filterQuery=id%3D{model}")).await?;
     assert_eq!(
-        (
-            &models["items"][0]["name"],
-            &models["items"][0]["owner"],
-            &models["items"][0]["state"]
-        ),
+        (&models["items"][0]["name"], &models["items"][0]["owner"], &models["items"][0]["state"]),
         (&json!(name), &json!("a stranger"), &json!("LIVE"))
     );
     let versions = get(format!("/registered_models/{model}/versions")).await?;
     assert_eq!(versions["size"], 1);
-    assert_eq!(
-        (&versions["items"][0]["id"], &versions["items"][0]["name"]),
-        (&ids["version"], &json!("v1"))
-    );
+    assert_eq!((&versions["items"][0]["id"], &versions["items"][0]["name"]), (&ids["version"], &json!("v1")));
     assert_eq!(
         versions["items"][0]["customProperties"]["epochs"],
         json!({"metadataType": "MetadataIntValue", "int_value": "3"})
     );
     let artifacts = get(format!("/model_versions/{version}/artifacts")).await?;
     assert_eq!(
-        (
-            &artifacts["items"][0]["id"],
-            &artifacts["items"][0]["modelFormatName"]
-        ),
+        (&artifacts["items"][0]["id"], &artifacts["items"][0]["modelFormatName"]),
         (&ids["artifact"], &json!("sklearn"))
     );
     server.stop().await;

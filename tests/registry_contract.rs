@@ -42,9 +42,9 @@ struct Names(BTreeMap<String, String>);
 impl Names {
     /// Puts values in the place of variables.
     fn fill(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (name, value)| {
-            text.replace(&format!("${{{name}}}"), value)
-        })
+        self.0
+            .iter()
+            .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
     }
 
     /// Whether an answer is what the recording says; what differs is added to `differences` with its place.
@@ -76,10 +76,7 @@ impl Names {
     /// Whether a recorded text, with its variable if it is one, is what was got.
     fn stands_for(&mut self, recorded: &str, got: &str) -> bool {
         let number = !got.is_empty() && got.bytes().all(|byte| byte.is_ascii_digit());
-        let Some(name) = recorded
-            .strip_prefix("${")
-            .and_then(|rest| rest.strip_suffix('}'))
-        else {
+        let Some(name) = recorded.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
             return recorded == got;
         };
         match name {
@@ -103,10 +100,7 @@ impl Names {
             differences.push(format!("status {}, recorded {}", reply.status, step.status));
         }
         if reply.content_type != step.content_type {
-            differences.push(format!(
-                "type {:?}, recorded {:?}",
-                reply.content_type, step.content_type
-            ));
+            differences.push(format!("type {:?}, recorded {:?}", reply.content_type, step.content_type));
         }
         match (&step.answer, reply.json()) {
             // Words that are no JSON are free.
@@ -121,9 +115,7 @@ impl Names {
 fn is_uuid(text: &str) -> bool {
     let groups: Vec<&str> = text.split('-').collect();
     groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
-        && text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'))
+        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'))
 }
 
 /// The body of a step with its content type: text is sent as it is, and a list of two is a type and a text.
@@ -152,9 +144,7 @@ async fn replay(root: &str, api: &str) {
             None => format!("{root}/api/model_registry/{api}{}", names.fill(&step.path)),
         };
         let body = body_of(&step, &names);
-        let body = body
-            .as_ref()
-            .map(|(content_type, text)| (content_type.as_str(), text.clone()));
+        let body = body.as_ref().map(|(content_type, text)| (content_type.as_str(), text.clone()));
         let differences = match send(&client, &step.method, &url, body).await {
             Ok(reply) => names.differences(&step, &reply),
             Err(error) => vec![error.to_string()],
@@ -183,9 +173,8 @@ async fn replay_where_asked(api: &str) {
         }
         return;
     }
-    let server = EmbeddedRegistry::start(Registry::new(), (Ipv4Addr::LOCALHOST, 0).into())
-        .await
-        .expect("a free port");
+    let server =
+        EmbeddedRegistry::start(Registry::new(), (Ipv4Addr::LOCALHOST, 0).into()).await.expect("a free port");
     replay(&server.url(), api).await;
     server.stop().await;
 }

@@ -8,18 +8,25 @@
     reason = "the doc comments of flags are their help texts, where backticks are noise"
 )]
 
+mod certs;
+mod cluster;
 mod duration;
 mod program;
 mod registries;
 mod registry;
+mod syncer;
+mod webhook;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub use certs::CertsArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
+pub use syncer::SyncerArgs;
+pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
@@ -36,8 +43,14 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Answer admission reviews: register InferenceServices while they are created
+    Webhook(Box<WebhookArgs>),
+    /// Keep the registries' entries true to the InferenceServices in the cluster
+    Syncer(Box<SyncerArgs>),
     /// Serve the Model Registry REST API from memory, for tests and trials
     Registry(RegistryArgs),
+    /// Write a certificate authority and a server certificate for development
+    Certs(CertsArgs),
 }
 
 /// Installs the TLS provider, starts the runtime and runs the command to its end.
@@ -51,7 +64,10 @@ pub fn run(cli: Cli) -> ExitCode {
     };
     let outcome = runtime.block_on(async {
         match cli.command {
+            Command::Webhook(args) => webhook::run(*args).await,
+            Command::Syncer(args) => syncer::run(*args).await,
             Command::Registry(args) => registry::run(args).await,
+            Command::Certs(args) => certs::run(&args),
         }
     });
     match outcome {

@@ -60,6 +60,8 @@ impl ProgramArgs {
     pub fn start_logging(&self) {
         let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(&self.log_level.0);
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        // Colours are for people.
+        let lines = lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
         // Fails only where a subscriber is there already, as in tests.
         let _ = match self.log_format {
             LogFormat::Text => lines.try_init(),

@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use url::Url;
 
-use crate::registry::directory::Directory;
-use crate::registry::{ApiChoice, ClientSettings, RegistryClient};
+use crate::metrics::RegistryMetrics;
+use crate::registry::ApiChoice;
+use crate::registry::directory::{Defaults, Settings};
 
 /// The registry that `--registry-url` names has this name in messages when its host says nothing better.
 const UNNAMED: &str = "the model registry";
@@ -16,6 +17,20 @@ const UNNAMED: &str = "the model registry";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registries")]
 pub struct RegistriesArgs {
+    /// YAML file that lists registries, read again when it changes
+    #[arg(long, env = "ISVC_REGISTRAR_REGISTRIES", value_name = "FILE")]
+    pub registries: Option<PathBuf>,
+
+    /// Namespace whose Services labelled component=model-registry are registries; repeatable
+    #[arg(
+        long,
+        env = "ISVC_REGISTRAR_REGISTRY_NAMESPACE",
+        value_name = "NAMESPACE",
+        value_delimiter = ',',
+        default_value = "kubeflow"
+    )]
+    pub registry_namespace: Vec<String>,
+
     /// URL of the registry, up to where /api/model_registry begins
     #[arg(long, env = "ISVC_REGISTRAR_REGISTRY_URL", value_name = "URL", value_parser = registry_url)]
     pub registry_url: Option<Url>,
@@ -57,20 +72,27 @@ impl RegistriesArgs {
         })
     }
 
-    /// The configured registries.
-    pub fn directory(&self) -> anyhow::Result<Directory> {
-        let url =
-            self.url().ok_or_else(|| anyhow::anyhow!("no registry is configured: give --registry-url"))?;
-        let client = RegistryClient::new(ClientSettings {
-            name: name_of(&url),
-            url: url.clone(),
-            address: None,
-            api: self.registry_api,
-            token_file: self.registry_token_file.clone(),
-            ca_file: self.registry_ca_file.clone(),
-            timeout: self.registry_timeout,
-        });
-        Ok(Directory::of_one(client, url))
+    /// Where the configured registries come from.
+    #[must_use]
+    pub fn settings(&self, metrics: &RegistryMetrics) -> Settings {
+        Settings {
+            defaults: Defaults {
+                token_file: self.registry_token_file.clone(),
+                ca_file: self.registry_ca_file.clone(),
+                api: self.registry_api,
+                timeout: self.registry_timeout,
+                metrics: metrics.clone(),
+            },
+            flags: self.url().map(|url| (name_of(&url), url)),
+            file: self.registries.clone(),
+            namespaces: self.registry_namespace.clone(),
+        }
+    }
+
+    /// Whether the flags alone say where the registries are, so that no cluster has to be asked.
+    #[must_use]
+    pub fn need_no_cluster(&self) -> bool {
+        self.url().is_some()
     }
 }
 

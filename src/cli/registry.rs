@@ -27,9 +27,7 @@ pub(super) async fn run(args: RegistryArgs) -> anyhow::Result<()> {
         let lines = tokio::fs::read_to_string(path)
             .await
             .with_context(|| format!("cannot read {}", path.display()))?;
-        let sown = registry
-            .seed(&lines)
-            .with_context(|| path.display().to_string())?;
+        let sown = registry.seed(&lines).with_context(|| path.display().to_string())?;
         tracing::info!(requests = sown, "seeded");
     }
     let server = EmbeddedRegistry::start(registry, args.listen)

@@ -6,7 +6,7 @@ use super::outcome::{Archived, Effects, Invalid, NotRegistered, Origin, Register
 use super::ownership::{Claimant, Tie, properties, tie};
 use crate::registry::{
     DesiredState, EnvironmentId, InferenceService, LifecycleState, ModelVersion, ModelVersionId, NewEntry,
-    RegisteredModel, RegisteredModelId, RegistryClient, RegistryError, ServingEnvironment,
+    RegisteredModel, RegisteredModelId, RegistryClient, RegistryError, ServingEnvironment, Unavailability,
 };
 
 /// How often a create is sent: once more after an answer that was lost without a trace in the registry.
@@ -16,7 +16,15 @@ impl From<RegistryError> for NotRegistered {
     fn from(error: RegistryError) -> Self {
         match error {
             RegistryError::Refused { message, .. } => Invalid::RefusedByRegistry(message).into(),
-            error => Self::Unavailable(error),
+            RegistryError::Unavailable(reason) => reason.into(),
+            // Where these two are answers they have been dealt with. What is left contradicts an answer of a
+            // moment ago, as a registry does whose database went down in between.
+            RegistryError::Missing { message } => {
+                Unavailability::Status { status: 404, excerpt: message }.into()
+            }
+            RegistryError::Conflict { message } => {
+                Unavailability::Status { status: 409, excerpt: message }.into()
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::identity::ObjectName;
 use super::ownership::Tie;
-use crate::registry::{EntryId, InferenceService, ModelVersionId, RegisteredModelId, RegistryError};
+use crate::registry::{EntryId, InferenceService, ModelVersionId, RegisteredModelId, Unavailability};
 
 /// What an object asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ pub enum NotRegistered {
     Archived(Archived),
     /// The registry could not be asked, or contradicts itself; ask again later.
     #[error(transparent)]
-    Unavailable(RegistryError),
+    Unavailable(#[from] Unavailability),
     /// Nothing stands in the way, but nothing may be created now.
     #[error("no entry exists yet, and none may be created by this request")]
     WouldCreate {

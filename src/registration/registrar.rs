@@ -126,7 +126,7 @@ impl Registrar {
         work: impl Future<Output = Result<T, NotRegistered>>,
     ) -> Result<T, NotRegistered> {
         let after = self.inner.limit;
-        let timed_out = |_| Err(NotRegistered::Unavailable(Unavailability::TimedOut { after }.into()));
+        let timed_out = |_| Err(Unavailability::TimedOut { after }.into());
         tokio::time::timeout(after, work).await.unwrap_or_else(timed_out)
     }
 
@@ -137,7 +137,7 @@ impl Registrar {
 }
 
 fn broken_off(error: &BrokenOff) -> NotRegistered {
-    NotRegistered::Unavailable(Unavailability::Unreachable { reason: error.to_string() }.into())
+    Unavailability::Unreachable { reason: error.to_string() }.into()
 }
 
 /// The environments of one registry.

@@ -41,14 +41,11 @@ where
     {
         let call = {
             let mut running = lock(&self.running);
-            match running.get(&key) {
-                Some(call) => call.clone(),
-                None => {
-                    let call = self.start(key.clone(), work());
-                    running.insert(key, call.clone());
-                    call
-                }
-            }
+            let call = running.get(&key).cloned().unwrap_or_else(|| self.start(key.clone(), work()));
+            // Puts it where it is already, when it was joined. The task that it waits for cannot have taken
+            // itself off the list before: it needs the lock for that.
+            running.insert(key, call.clone());
+            call
         };
         call.await
     }

@@ -61,7 +61,7 @@ pub struct Metrics {
 impl Metrics {
     /// Adds them to a registry of metrics.
     pub fn register(&self, registry: &mut Registry) {
-        let syncer = registry.sub_registry_with_prefix("isvc_registrar_syncer");
+        let syncer = registry.sub_registry_with_prefix("syncer");
         syncer.register("writes", "Writes to a registry, by row of the syncer's table", self.writes.clone());
         syncer.register(
             "writes_refused_by_guard",

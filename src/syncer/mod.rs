@@ -12,10 +12,12 @@
 //! the others keep their store warm; whatever fails is tried again within the process.
 
 pub mod brake;
+pub mod cluster_lease;
 mod facts;
 pub mod fence;
 mod guard;
 mod known;
+pub mod lease;
 mod listing;
 pub mod metrics;
 mod notices;

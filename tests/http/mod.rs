@@ -24,10 +24,7 @@ impl Reply {
 pub(crate) fn client() -> reqwest::Client {
     // Fails only when a provider is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .no_proxy()
-        .build()
-        .expect("an HTTP client without options")
+    reqwest::Client::builder().no_proxy().build().expect("an HTTP client without options")
 }
 
 /// Sends one request. The body goes with its content type.
@@ -46,9 +43,5 @@ pub(crate) async fn send(
         Some(value) => value.to_str()?.split(';').next().unwrap_or_default().to_owned(),
         None => String::new(),
     };
-    Ok(Reply {
-        status: response.status().as_u16(),
-        content_type,
-        text: response.text().await?,
-    })
+    Ok(Reply { status: response.status().as_u16(), content_type, text: response.text().await? })
 }

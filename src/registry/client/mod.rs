@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::metrics::RegistryMetrics;
 use transport::Transport;
 
 /// Version of the REST API.
@@ -51,7 +52,9 @@ impl ApiVersion {
 }
 
 /// Which version to speak.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ApiChoice {
     /// v1 where the registry speaks it, else v1alpha3
@@ -81,6 +84,8 @@ pub struct ClientSettings {
     pub ca_file: Option<PathBuf>,
     /// Limit of each call.
     pub timeout: Duration,
+    /// Where calls are counted.
+    pub metrics: RegistryMetrics,
 }
 
 /// A registry; cheap to clone, all clones share the connections.

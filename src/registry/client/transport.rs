@@ -17,6 +17,7 @@ use super::breaker::{Breaker, Next};
 use super::classify::{Fault, classify};
 use super::credentials::{Credentials, Ready, root_cause};
 use super::{ApiChoice, ApiVersion, ClientSettings};
+use crate::metrics::{CallOutcome, RegistryMetrics};
 use crate::registry::{RegistryError, Unavailability};
 
 /// Larger than any page this program asks for; a body beyond it comes from something else.
@@ -28,7 +29,8 @@ const IDLE_CONNECTIONS: usize = 32;
 /// Shorter than the idle limits of common proxies (nginx: 75 s), so that it is this side that lets go first.
 const IDLE_LIMIT: Duration = Duration::from_secs(50);
 
-/// A call that its caller gave up after so long counts as a time-out: the registry had its chance.
+/// A call that its caller gave up after so long, or after half the time-out of a call where that is shorter, counts
+/// as a time-out: the registry had its chance.
 const ABANDONED_AFTER: Duration = Duration::from_secs(1);
 
 /// How often a registry that has stopped answering is probed.
@@ -76,6 +78,7 @@ pub(super) struct Transport {
     credentials: Credentials,
     timeout: Duration,
     breaker: Breaker,
+    metrics: RegistryMetrics,
 }
 
 impl Transport {
@@ -115,6 +118,7 @@ impl Transport {
             credentials: Credentials::new(settings.token_file, settings.ca_file, Box::new(build)),
             timeout: settings.timeout,
             breaker: Breaker::default(),
+            metrics: settings.metrics,
         }
     }
 
@@ -123,11 +127,23 @@ impl Transport {
         self: &Arc<Self>,
         request: Request,
     ) -> Result<Answer<T>, RegistryError> {
+        let (method, started) = (request.method.clone(), Instant::now());
+        let outcome = self.call_in_time(request).await;
+        self.metrics.called(&method, call_outcome(outcome.as_ref().err()), started.elapsed());
+        outcome
+    }
+
+    async fn call_in_time<T: DeserializeOwned>(
+        self: &Arc<Self>,
+        request: Request,
+    ) -> Result<Answer<T>, RegistryError> {
         if self.breaker.is_open() {
             return Err(Unavailability::Suspended.into());
         }
         let mut watched = Watched { transport: self, started: Instant::now(), ended: false };
-        let outcome = tokio::time::timeout(self.timeout, self.in_a_version_it_speaks(request)).await;
+        // Boxed: an HTTP request is a large future, and a round makes several at once.
+        let asked = Box::pin(self.in_a_version_it_speaks(request));
+        let outcome = tokio::time::timeout(self.timeout, asked).await;
         watched.ended = true;
         let Ok(outcome) = outcome else {
             self.note_time_out();
@@ -250,7 +266,8 @@ struct Watched<'a> {
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        if !self.ended && self.started.elapsed() >= ABANDONED_AFTER {
+        let enough = ABANDONED_AFTER.min(self.transport.timeout / 2);
+        if !self.ended && self.started.elapsed() >= enough {
             self.transport.note_time_out();
         }
     }
@@ -271,6 +288,19 @@ async fn probe(transport: Weak<Transport>) {
             tracing::info!(registry = %transport.base, "the registry answers again");
             return;
         }
+    }
+}
+
+/// What a call comes to, for the metric.
+fn call_outcome(error: Option<&RegistryError>) -> CallOutcome {
+    match error {
+        None => CallOutcome::Ok,
+        Some(RegistryError::Missing { .. }) => CallOutcome::Missing,
+        Some(RegistryError::Conflict { .. }) => CallOutcome::Conflict,
+        Some(RegistryError::Refused { .. }) => CallOutcome::Refused,
+        Some(RegistryError::Unavailable(Unavailability::TimedOut { .. })) => CallOutcome::TimedOut,
+        Some(RegistryError::Unavailable(Unavailability::Suspended)) => CallOutcome::Suspended,
+        Some(RegistryError::Unavailable(_)) => CallOutcome::Unavailable,
     }
 }
 

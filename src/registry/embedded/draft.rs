@@ -47,9 +47,7 @@ impl Draft {
         let mut draft = Self {
             description: take_text(&mut map, "description")?,
             external_id: take_text(&mut map, "externalId")?,
-            properties: take(&mut map, "customProperties")
-                .map(Properties::read)
-                .transpose()?,
+            properties: take(&mut map, "customProperties").map(Properties::read).transpose()?,
             ..Self::default()
         };
         if purpose == Purpose::Upsert {
@@ -162,8 +160,7 @@ impl Draft {
 
 /// Reads an id: decimal, with leading zeros if you like, within int32.
 pub(super) fn parse_id(text: &str) -> Result<i32, Refusal> {
-    text.parse()
-        .map_err(|_| Refusal::BadRequest(format!("{text:?} is not a valid id")))
+    text.parse().map_err(|_| Refusal::BadRequest(format!("{text:?} is not a valid id")))
 }
 
 /// Takes a value out of the map; null counts as absent.

@@ -47,10 +47,7 @@ pub(super) struct Entity {
 impl Entity {
     /// The value of a field.
     pub(super) fn attribute(&self, name: &str) -> Option<&Attribute> {
-        self.attributes
-            .iter()
-            .find(|(field, _)| field.name == name)
-            .map(|(_, value)| value)
+        self.attributes.iter().find(|(field, _)| field.name == name).map(|(_, value)| value)
     }
 
     /// The value of a field that holds text.
@@ -72,11 +69,7 @@ impl Entity {
 
     /// Sets a field.
     pub(super) fn set(&mut self, field: &'static Field, value: Attribute) {
-        match self
-            .attributes
-            .iter_mut()
-            .find(|(present, _)| present.name == field.name)
-        {
+        match self.attributes.iter_mut().find(|(present, _)| present.name == field.name) {
             Some((_, present)) => *present = value,
             None => self.attributes.push((field, value)),
         }

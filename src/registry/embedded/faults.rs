@@ -168,15 +168,9 @@ mod tests {
         let mut faults =
             faults(r#"{"status": 503, "method": "POST", "path": "/inference_services", "times": 2}"#);
         let post = "/api/model_registry/v1/inference_services";
-        let refused = Fate {
-            refusal: Some((503, None)),
-            ..Fate::default()
-        };
+        let refused = Fate { refusal: Some((503, None)), ..Fate::default() };
         assert_eq!(faults.judge("GET", post), Fate::default());
-        assert_eq!(
-            faults.judge("POST", "/api/model_registry/v1/registered_models"),
-            Fate::default()
-        );
+        assert_eq!(faults.judge("POST", "/api/model_registry/v1/registered_models"), Fate::default());
         assert_eq!(faults.judge("POST", post), refused);
         assert_eq!(faults.judge("POST", post), refused);
         assert_eq!(faults.judge("POST", post), Fate::default());

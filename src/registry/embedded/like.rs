@@ -102,11 +102,7 @@ mod tests {
             ("%", "", true),
             ("_", "ü", true),
         ] {
-            assert_eq!(
-                Pattern::new(pattern).matches(text),
-                matches,
-                "{pattern:?} on {text:?}"
-            );
+            assert_eq!(Pattern::new(pattern).matches(text), matches, "{pattern:?} on {text:?}");
         }
     }
 

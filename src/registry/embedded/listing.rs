@@ -22,11 +22,7 @@ pub(super) struct Params(Vec<(String, String)>);
 impl Params {
     /// Reads a query string.
     pub(super) fn new(query: &str) -> Self {
-        Self(
-            url::form_urlencoded::parse(query.as_bytes())
-                .into_owned()
-                .collect(),
-        )
+        Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
     /// The first parameter of that name; an empty one counts as absent.
@@ -55,8 +51,7 @@ impl Listing {
     /// external id as well, where they take a filter at all.
     pub(super) fn read(params: &Params, kind: Kind, nested: bool) -> Result<Self, Refusal> {
         let page_size = params.get("pageSize").map_or(Ok(0), |text| {
-            text.parse()
-                .map_err(|_| Refusal::BadRequest(format!("{text:?} is not a valid pageSize")))
+            text.parse().map_err(|_| Refusal::BadRequest(format!("{text:?} is not a valid pageSize")))
         })?;
         let after = params
             .get("nextPageToken")
@@ -65,11 +60,7 @@ impl Listing {
                     .ok_or_else(|| Refusal::BadRequest(format!("invalid nextPageToken {token:?}")))
             })
             .transpose()?;
-        let filter = if kind.schema().filterable {
-            read_filter(params, kind, nested)?
-        } else {
-            None
-        };
+        let filter = if kind.schema().filterable { read_filter(params, kind, nested)? } else { None };
         Ok(Self {
             by: match params.get("orderBy") {
                 Some("CREATE_TIME") => OrderBy::Created,
@@ -135,10 +126,7 @@ fn read_filter(params: &Params, kind: Kind, nested: bool) -> Result<Option<Filte
 fn read_token(token: &str) -> Option<Cursor> {
     let text = String::from_utf8(STANDARD.decode(token).ok()?).ok()?;
     let (id, value) = text.split_once(':')?;
-    Some(Cursor {
-        id: id.parse().ok()?,
-        value: value.parse().ok()?,
-    })
+    Some(Cursor { id: id.parse().ok()?, value: value.parse().ok()? })
 }
 
 /// One page of a list, as it is answered.

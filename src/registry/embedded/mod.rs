@@ -8,8 +8,8 @@
 //! What must stay true: nothing is ever deleted; no lock is held while bytes are read, written or serialized; and
 //! a look-up by id, by name or of the next page of a list stays fast with hundreds of thousands of entries.
 //!
-//! A request travels [`routes`] → [`operations`] ([`resource`] reads its path, [`draft`] its body by the tables in
-//! [`schema`], [`listing`] and [`filter`] its query) → [`store`], and an [`entity`] travels back as JSON.
+//! A request travels `routes` → `operations` (`resource` reads its path, `draft` its body by the tables in
+//! `schema`, `listing` and `filter` its query) → `store`, and an `entity` travels back as JSON.
 
 mod draft;
 mod entity;
@@ -172,17 +172,11 @@ impl Registry {
     }
 
     fn backend(&self) -> Backend<'_> {
-        Backend {
-            store: &self.inner.store,
-            database: self.inner.switches.database(),
-            now: self.now(),
-        }
+        Backend { store: &self.inner.store, database: self.inner.switches.database(), now: self.now() }
     }
 
     fn now(&self) -> i64 {
-        let since = (self.inner.clock)()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since = (self.inner.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 }
@@ -194,8 +188,5 @@ impl std::fmt::Debug for Inner {
 }
 
 fn environment_name<'a>(store: &'a Store, service: &entity::Entity) -> &'a str {
-    service
-        .parent
-        .and_then(|id| store.get(Kind::Environment, id))
-        .map_or("", |environment| &environment.name)
+    service.parent.and_then(|id| store.get(Kind::Environment, id)).map_or("", |environment| &environment.name)
 }

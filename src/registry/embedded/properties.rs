@@ -35,9 +35,7 @@ impl Properties {
     /// Reads the value of `customProperties`.
     pub(super) fn read(json: Json) -> Result<Self, Refusal> {
         let Json::Object(map) = json else {
-            return Err(Refusal::BadRequest(
-                "customProperties is not an object".to_owned(),
-            ));
+            return Err(Refusal::BadRequest("customProperties is not an object".to_owned()));
         };
         let mut entries = map
             .into_iter()
@@ -49,10 +47,7 @@ impl Properties {
 
     /// The property of that name.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        let at = self
-            .0
-            .binary_search_by(|(entry, _)| entry.as_ref().cmp(name))
-            .ok()?;
+        let at = self.0.binary_search_by(|(entry, _)| entry.as_ref().cmp(name)).ok()?;
         self.0.get(at).map(|(_, value)| value)
     }
 
@@ -77,15 +72,14 @@ impl Value {
         let kind = take_text(&mut map, "metadataType").ok_or_else(|| refuse("no metadataType"))?;
         let value = match &*kind {
             "MetadataStringValue" => take_text(&mut map, "string_value").map(Self::Text),
-            "MetadataIntValue" => take_text(&mut map, "int_value")
-                .and_then(|text| text.parse().ok())
-                .map(Self::Int),
+            "MetadataIntValue" => {
+                take_text(&mut map, "int_value").and_then(|text| text.parse().ok()).map(Self::Int)
+            }
             "MetadataDoubleValue" => map.get("double_value").and_then(Json::as_f64).map(Self::Double),
             "MetadataBoolValue" => map.get("bool_value").and_then(Json::as_bool).map(Self::Bool),
-            "MetadataStructValue" => take_text(&mut map, "struct_value")
-                .as_deref()
-                .and_then(decode_struct)
-                .map(Self::Struct),
+            "MetadataStructValue" => {
+                take_text(&mut map, "struct_value").as_deref().and_then(decode_struct).map(Self::Struct)
+            }
             "MetadataProtoValue" => take_text(&mut map, "type")
                 .zip(take_text(&mut map, "proto_value"))
                 .map(|(message_type, value)| Self::Proto { message_type, value }),

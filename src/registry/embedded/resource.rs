@@ -31,10 +31,7 @@ pub(super) struct Target {
 
 impl From<Kind> for Target {
     fn from(kind: Kind) -> Self {
-        Self {
-            kind,
-            artifact_type: None,
-        }
+        Self { kind, artifact_type: None }
     }
 }
 
@@ -47,9 +44,7 @@ impl<'a> Resource<'a> {
             return None;
         }
         match (id, under) {
-            (None, _) => plural(first)
-                .map(Self::All)
-                .or_else(|| singular(first).map(Self::Find)),
+            (None, _) => plural(first).map(Self::All).or_else(|| singular(first).map(Self::Find)),
             (Some(id), None) => plural(first).map(|target| Self::One(target, id)),
             (Some(id), Some(under)) => Some(match (first, under) {
                 ("serving_environments", "inference_services") => Self::Under(Kind::Service, id),
@@ -72,10 +67,7 @@ fn plural(name: &str) -> Option<Target> {
         "model_versions" => Kind::Version.into(),
         "inference_services" => Kind::Service.into(),
         "artifacts" => Kind::Artifact.into(),
-        "model_artifacts" => Target {
-            kind: Kind::Artifact,
-            artifact_type: Some(MODEL_ARTIFACT),
-        },
+        "model_artifacts" => Target { kind: Kind::Artifact, artifact_type: Some(MODEL_ARTIFACT) },
         _ => return None,
     })
 }

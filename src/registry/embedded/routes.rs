@@ -68,18 +68,12 @@ async fn disturb(State(registry): State<Registry>, request: Request<Body>, next:
     let fate = registry.inner.switches.judge(&method, &target);
     let response = match fate.refusal {
         Some((status, message)) => refuse(status, message),
-        None if registry.inner.switches.database() == Database::Booting => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the database is not connected yet",
-        )
-            .into_response(),
+        None if registry.inner.switches.database() == Database::Booting => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the database is not connected yet").into_response()
+        }
         None => next.run(request).await,
     };
-    registry.inner.journal.record(Exchange {
-        method,
-        target,
-        status: response.status().as_u16(),
-    });
+    registry.inner.journal.record(Exchange { method, target, status: response.status().as_u16() });
     if let Some(delay) = fate.delay {
         tokio::time::sleep(delay).await;
     }
@@ -135,10 +129,9 @@ fn to_json<T: serde::Serialize>(value: &T) -> Response {
 
 fn json_response(status: StatusCode, json: Vec<u8>) -> Response {
     let mut response = (status, json).into_response();
-    response.headers_mut().insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json; charset=UTF-8"),
-    );
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=UTF-8"));
     response
 }
 

@@ -50,30 +50,15 @@ pub(super) struct Field {
 
 impl Field {
     const fn required(name: &'static str, form: Form) -> Self {
-        Self {
-            name,
-            form,
-            required: true,
-            patchable: false,
-        }
+        Self { name, form, required: true, patchable: false }
     }
 
     const fn fixed(name: &'static str, form: Form) -> Self {
-        Self {
-            name,
-            form,
-            required: false,
-            patchable: false,
-        }
+        Self { name, form, required: false, patchable: false }
     }
 
     const fn free(name: &'static str, form: Form) -> Self {
-        Self {
-            name,
-            form,
-            required: false,
-            patchable: true,
-        }
+        Self { name, form, required: false, patchable: true }
     }
 }
 
@@ -129,8 +114,8 @@ impl Schema {
 }
 
 impl Kind {
-    /// Every kind, in the order of [`Kind::index`].
-    pub(super) const COUNT: usize = 6;
+    /// How many kinds there are.
+    pub(super) const COUNT: usize = Self::Artifact as usize + 1;
 
     /// Where this kind stands in an array of all kinds.
     pub(super) fn index(self) -> usize {
@@ -151,8 +136,8 @@ impl Kind {
 }
 
 impl Table {
-    /// The number of tables, in the order of [`Table::index`].
-    pub(super) const COUNT: usize = 3;
+    /// How many tables there are.
+    pub(super) const COUNT: usize = Self::Artifacts as usize + 1;
 
     /// Where this table stands in an array of all tables.
     pub(super) fn index(self) -> usize {
@@ -173,10 +158,7 @@ pub(super) const ARTIFACT_TYPE: &str = "artifactType";
 /// The artifact type of a model's files.
 pub(super) const MODEL_ARTIFACT: &str = "model-artifact";
 
-const LIVE_OR_ARCHIVED: Form = Form::OneOf {
-    words: &["LIVE", "ARCHIVED"],
-    default: Some("LIVE"),
-};
+const LIVE_OR_ARCHIVED: Form = Form::OneOf { words: &["LIVE", "ARCHIVED"], default: Some("LIVE") };
 
 static ENVIRONMENT: Schema = Schema {
     noun: "serving environment",
@@ -212,10 +194,7 @@ static VERSION: Schema = Schema {
     noun: "model version",
     table: Table::Contexts,
     naming: Naming::Required,
-    parent: Some(Parent {
-        field: Some(REGISTERED_MODEL_ID),
-        checked: None,
-    }),
+    parent: Some(Parent { field: Some(REGISTERED_MODEL_ID), checked: None }),
     fields: &[
         Field::required(REGISTERED_MODEL_ID, Form::Id),
         Field::free("author", Form::Text),
@@ -228,10 +207,7 @@ static SERVICE: Schema = Schema {
     noun: "inference service",
     table: Table::Contexts,
     naming: Naming::Empty,
-    parent: Some(Parent {
-        field: Some("servingEnvironmentId"),
-        checked: Some(Kind::Environment),
-    }),
+    parent: Some(Parent { field: Some("servingEnvironmentId"), checked: Some(Kind::Environment) }),
     fields: &[
         Field::required(REGISTERED_MODEL_ID, Form::Id),
         Field::required("servingEnvironmentId", Form::Id),
@@ -239,10 +215,7 @@ static SERVICE: Schema = Schema {
         Field::free(RUNTIME, Form::Text),
         Field::free(
             DESIRED_STATE,
-            Form::OneOf {
-                words: &["DEPLOYED", "UNDEPLOYED"],
-                default: Some("DEPLOYED"),
-            },
+            Form::OneOf { words: &["DEPLOYED", "UNDEPLOYED"], default: Some("DEPLOYED") },
         ),
     ],
     filterable: false,
@@ -252,18 +225,13 @@ static SERVE: Schema = Schema {
     noun: "serve model",
     table: Table::Executions,
     naming: Naming::MadeUp,
-    parent: Some(Parent {
-        field: None,
-        checked: Some(Kind::Service),
-    }),
+    parent: Some(Parent { field: None, checked: Some(Kind::Service) }),
     fields: &[
         Field::required(MODEL_VERSION_ID, Form::Id),
         Field::fixed(
             "lastKnownState",
             Form::OneOf {
-                words: &[
-                    "UNKNOWN", "NEW", "RUNNING", "COMPLETE", "FAILED", "CACHED", "CANCELED",
-                ],
+                words: &["UNKNOWN", "NEW", "RUNNING", "COMPLETE", "FAILED", "CACHED", "CANCELED"],
                 default: Some("UNKNOWN"),
             },
         ),
@@ -275,18 +243,9 @@ static ARTIFACT: Schema = Schema {
     noun: "artifact",
     table: Table::Artifacts,
     naming: Naming::Empty,
-    parent: Some(Parent {
-        field: None,
-        checked: None,
-    }),
+    parent: Some(Parent { field: None, checked: None }),
     fields: &[
-        Field::free(
-            ARTIFACT_TYPE,
-            Form::OneOf {
-                words: &[MODEL_ARTIFACT, "doc-artifact"],
-                default: None,
-            },
-        ),
+        Field::free(ARTIFACT_TYPE, Form::OneOf { words: &[MODEL_ARTIFACT, "doc-artifact"], default: None }),
         Field::free("uri", Form::Text),
         Field::free(
             "state",

@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 
 /// Why a seed could not be sown.
 #[derive(Debug, thiserror::Error)]
-#[error("seed line {line}: {reason}")]
+#[error("seed line {line}")]
 pub struct SeedError {
     /// The line's number, from 1.
     pub line: usize,
@@ -32,7 +32,7 @@ pub enum SeedFault {
     #[error("{0:?} is no method")]
     NoSuchMethod(String),
     /// The registry refuses it.
-    #[error("{method} {path}: {refusal}")]
+    #[error("{method} {path}")]
     Refused {
         /// The line's method.
         method: String,
@@ -61,10 +61,7 @@ pub(super) fn sow(registry: &Registry, lines: &str) -> Result<usize, SeedError> 
         if line.trim().is_empty() {
             continue;
         }
-        run(registry, line).map_err(|reason| SeedError {
-            line: index + 1,
-            reason,
-        })?;
+        run(registry, line).map_err(|reason| SeedError { line: index + 1, reason })?;
         sown += 1;
     }
     Ok(sown)
@@ -72,9 +69,7 @@ pub(super) fn sow(registry: &Registry, lines: &str) -> Result<usize, SeedError> 
 
 fn run(registry: &Registry, line: &str) -> Result<(), SeedFault> {
     let Line { method, path, body } = serde_json::from_str(line).map_err(SeedFault::Unreadable)?;
-    let verb: Method = method
-        .parse()
-        .map_err(|_| SeedFault::NoSuchMethod(method.clone()))?;
+    let verb: Method = method.parse().map_err(|_| SeedFault::NoSuchMethod(method.clone()))?;
     let (resource, query) = path.split_once('?').unwrap_or((&path, ""));
     let request = Request {
         method: &verb,
@@ -82,11 +77,9 @@ fn run(registry: &Registry, line: &str) -> Result<(), SeedFault> {
         query,
         body: body.map(RawValue::get).unwrap_or_default().as_bytes(),
     };
-    operations::answer(registry.backend(), request)
-        .map(drop)
-        .map_err(|refusal| SeedFault::Refused {
-            method,
-            path,
-            refusal,
-        })
+    operations::answer(registry.backend(), request).map(drop).map_err(|refusal| SeedFault::Refused {
+        method,
+        path,
+        refusal,
+    })
 }

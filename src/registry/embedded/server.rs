@@ -41,12 +41,7 @@ impl EmbeddedRegistry {
                 .with_graceful_shutdown(stopping.clone().cancelled_owned())
                 .into_future(),
         );
-        Ok(Self {
-            registry,
-            address,
-            stopping,
-            serving,
-        })
+        Ok(Self { registry, address, stopping, serving })
     }
 
     /// The registry that is served: its entries, its switches, its log.

@@ -79,10 +79,7 @@ struct Family {
 impl Store {
     /// The entity of that kind with that id.
     pub(super) fn get(&self, kind: Kind, id: i32) -> Option<&Arc<Entity>> {
-        self.rows(kind)
-            .by_id
-            .get(&id)
-            .filter(|entity| entity.kind == kind)
+        self.rows(kind).by_id.get(&id).filter(|entity| entity.kind == kind)
     }
 
     /// The entity of that kind with that external id.
@@ -111,11 +108,7 @@ impl Store {
                     .map(|(_, id)| id),
             )
         };
-        matching
-            .filter_map(|id| self.get(kind, *id))
-            .take(2)
-            .cloned()
-            .collect()
+        matching.filter_map(|id| self.get(kind, *id)).take(2).cloned().collect()
     }
 
     /// One page of a list, and whether more follows. Without a parent it is the list of all of the kind.
@@ -142,21 +135,14 @@ impl Store {
             Some(_) if listing.after.is_some() => Box::new(std::iter::empty()),
             Some(Only::Id(id)) => Box::new(i32::try_from(id).ok().into_iter()),
             Some(Only::Name(name)) => Box::new(
-                indexes
-                    .families
-                    .get(&None)
-                    .and_then(|family| family.names.get(name).copied())
-                    .into_iter(),
+                indexes.families.get(&None).and_then(|family| family.names.get(name).copied()).into_iter(),
             ),
             None => order.walk(listing.by, listing.descending, listing.after),
         };
         for entity in ids.filter_map(|id| self.get(kind, id)) {
             let wanted = (parent.is_none() || entity.parent == parent)
                 && keep(entity)
-                && listing
-                    .filter
-                    .as_ref()
-                    .is_none_or(|filter| filter.matches(entity));
+                && listing.filter.as_ref().is_none_or(|filter| filter.matches(entity));
             if wanted {
                 if page.len() == limit {
                     return (page, true);
@@ -169,10 +155,7 @@ impl Store {
 
     /// All entities of a kind, by id.
     pub(super) fn all(&self, kind: Kind) -> impl Iterator<Item = &Arc<Entity>> {
-        self.indexes[kind.index()]
-            .all
-            .walk(OrderBy::Id, false, None)
-            .filter_map(move |id| self.get(kind, id))
+        self.indexes[kind.index()].all.walk(OrderBy::Id, false, None).filter_map(move |id| self.get(kind, id))
     }
 
     /// Makes an entity.
@@ -189,15 +172,9 @@ impl Store {
         // An artifact without a parent gets a prefix of its own in the database: its name is never taken.
         let unique = schema.parent.is_none() || new.parent.is_some();
         let taken = unique
-            && indexes
-                .families
-                .get(&new.parent)
-                .is_some_and(|family| family.names.contains_key(&*name));
+            && indexes.families.get(&new.parent).is_some_and(|family| family.names.contains_key(&*name));
         if taken {
-            return Err(Refusal::Conflict(format!(
-                "{} with name {name} already exists",
-                schema.noun
-            )));
+            return Err(Refusal::Conflict(format!("{} with name {name} already exists", schema.noun)));
         }
         if let Some(external_id) = &new.external_id {
             self.check_external_id(new.kind, external_id, id)?;
@@ -298,9 +275,7 @@ impl Store {
         }
         let mut id = rows.last_id;
         loop {
-            id = id
-                .checked_add(1)
-                .ok_or_else(|| Refusal::Internal("there are no more ids".to_owned()))?;
+            id = id.checked_add(1).ok_or_else(|| Refusal::Internal("there are no more ids".to_owned()))?;
             if !rows.by_id.contains_key(&id) {
                 rows.last_id = id;
                 return Ok(id);
@@ -311,9 +286,9 @@ impl Store {
     fn check_external_id(&self, kind: Kind, external_id: &str, id: i32) -> Result<(), Refusal> {
         check_column("externalId", external_id)?;
         match self.rows(kind).external_ids.get(external_id) {
-            Some(owner) if *owner != id => Err(Refusal::Conflict(format!(
-                "external id {external_id} already exists"
-            ))),
+            Some(owner) if *owner != id => {
+                Err(Refusal::Conflict(format!("external id {external_id} already exists")))
+            }
             _ => Ok(()),
         }
     }

@@ -64,12 +64,7 @@ enum Found<'a> {
 impl Condition {
     /// Checks a comparison against the kind that it is for.
     pub(super) fn new(comparison: Comparison, kind: Kind) -> Result<Self, String> {
-        let Comparison {
-            property,
-            value_type,
-            operator,
-            values,
-        } = comparison;
+        let Comparison { property, value_type, operator, values } = comparison;
         let (column, numeric) = match property.as_str() {
             "id" => (Column::Id, Some(true)),
             "createTimeSinceEpoch" => (Column::Created, Some(true)),
@@ -112,9 +107,7 @@ impl Condition {
 
     /// Whether the entity fits.
     pub(super) fn holds(&self, entity: &Entity) -> bool {
-        self.column
-            .find(entity)
-            .is_some_and(|found| self.test.accepts(&found))
+        self.column.find(entity).is_some_and(|found| self.test.accepts(&found))
     }
 
     /// The only entity that can fit, where one look-up finds it.
@@ -132,10 +125,9 @@ impl Condition {
 /// A value in the type of its column, for those that have one.
 fn settle(value: Literal, numeric: Option<bool>, property: &str) -> Result<Literal, String> {
     match (numeric, value) {
-        (Some(true), Literal::Text(text)) => text
-            .parse()
-            .map(Literal::Int)
-            .map_err(|_| format!("{property} is a number")),
+        (Some(true), Literal::Text(text)) => {
+            text.parse().map(Literal::Int).map_err(|_| format!("{property} is a number"))
+        }
         (Some(true), Literal::Bool(_)) => Err(format!("{property} is a number")),
         (Some(false), Literal::Int(_) | Literal::Float(_) | Literal::Bool(_)) => {
             Err(format!("{property} is a text"))
@@ -146,10 +138,7 @@ fn settle(value: Literal, numeric: Option<bool>, property: &str) -> Result<Liter
 
 impl Column {
     fn custom(property: &str, value_type: Option<&str>) -> Result<Self, String> {
-        Ok(Self::Custom {
-            name: property.to_owned(),
-            only: value_type.map(ValueType::read).transpose()?,
-        })
+        Ok(Self::Custom { name: property.to_owned(), only: value_type.map(ValueType::read).transpose()? })
     }
 
     fn find<'a>(&self, entity: &'a Entity) -> Option<Found<'a>> {
@@ -207,12 +196,10 @@ impl Test {
                 Operator::Like | Operator::LikeAnyCase => false,
             }),
             Self::Like(pattern) => found.text().is_some_and(|text| pattern.matches(text)),
-            Self::LikeAnyCase(pattern) => found
-                .text()
-                .is_some_and(|text| pattern.matches(&text.to_uppercase())),
-            Self::In(values) => values
-                .iter()
-                .any(|value| found.compare(value).is_some_and(Ordering::is_eq)),
+            Self::LikeAnyCase(pattern) => {
+                found.text().is_some_and(|text| pattern.matches(&text.to_uppercase()))
+            }
+            Self::In(values) => values.iter().any(|value| found.compare(value).is_some_and(Ordering::is_eq)),
         }
     }
 }

@@ -45,9 +45,7 @@ pub(super) enum Literal {
 
 /// Reads a filter.
 pub(super) fn parse(text: &str) -> Result<Expression<Comparison>, String> {
-    let mut parser = Parser {
-        tokens: tokens(text)?.into_iter().peekable(),
-    };
+    let mut parser = Parser { tokens: tokens(text)?.into_iter().peekable() };
     let expression = parser.any(0)?;
     match parser.tokens.next() {
         None => Ok(expression),
@@ -112,12 +110,7 @@ impl Parser {
         } else {
             vec![self.literal()?]
         };
-        Ok(Comparison {
-            property,
-            value_type,
-            operator,
-            values,
-        })
+        Ok(Comparison { property, value_type, operator, values })
     }
 
     fn operator(&mut self) -> Result<Operator, String> {
@@ -158,11 +151,7 @@ impl Parser {
     }
 
     fn expect(&mut self, token: &Token) -> Result<(), String> {
-        if self.skip(token) {
-            Ok(())
-        } else {
-            Err(unexpected(self.tokens.peek(), &format!("{token:?}")))
-        }
+        if self.skip(token) { Ok(()) } else { Err(unexpected(self.tokens.peek(), &format!("{token:?}"))) }
     }
 }
 

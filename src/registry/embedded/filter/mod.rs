@@ -41,9 +41,8 @@ impl Filter {
         }
         let invalid = |why: String| Refusal::BadRequest(format!("invalid filter query: {why}"));
         let comparisons = grammar::parse(text).map_err(invalid)?;
-        let conditions = comparisons
-            .try_map(&|comparison| Condition::new(comparison, kind))
-            .map_err(invalid)?;
+        let conditions =
+            comparisons.try_map(&|comparison| Condition::new(comparison, kind)).map_err(invalid)?;
         Ok(Some(Self(conditions)))
     }
 
@@ -76,18 +75,12 @@ impl<T> Expression<T> {
 
     fn try_map<U, E>(self, map: &impl Fn(T) -> Result<U, E>) -> Result<Expression<U>, E> {
         Ok(match self {
-            Self::All(parts) => Expression::All(
-                parts
-                    .into_iter()
-                    .map(|part| part.try_map(map))
-                    .collect::<Result<_, E>>()?,
-            ),
-            Self::Any(parts) => Expression::Any(
-                parts
-                    .into_iter()
-                    .map(|part| part.try_map(map))
-                    .collect::<Result<_, E>>()?,
-            ),
+            Self::All(parts) => {
+                Expression::All(parts.into_iter().map(|part| part.try_map(map)).collect::<Result<_, E>>()?)
+            }
+            Self::Any(parts) => {
+                Expression::Any(parts.into_iter().map(|part| part.try_map(map)).collect::<Result<_, E>>()?)
+            }
             Self::One(one) => Expression::One(map(one)?),
         })
     }

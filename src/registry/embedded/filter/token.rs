@@ -102,9 +102,7 @@ fn number(rest: &mut Peekable<Chars<'_>>) -> Result<Token, String> {
     if let Ok(int) = text.parse() {
         return Ok(Token::Int(int));
     }
-    text.parse()
-        .map(Token::Float)
-        .map_err(|_| format!("{text:?} is not a number"))
+    text.parse().map(Token::Float).map_err(|_| format!("{text:?} is not a number"))
 }
 
 fn operator(rest: &mut Peekable<Chars<'_>>) -> Result<Token, String> {
