@@ -11,3 +11,4 @@ pub mod namespaces;
 pub mod registration;
 pub mod registry;
 pub mod server;
+pub mod syncer;

@@ -15,6 +15,7 @@ mod go_controller;
 mod program;
 mod registries;
 mod registry;
+mod syncer;
 mod webhook;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ pub use certs::CertsArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
+pub use syncer::SyncerArgs;
 pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.
@@ -51,6 +53,8 @@ pub struct Cli {
 pub enum Command {
     /// Answer admission reviews: register InferenceServices while they are created
     Webhook(Box<WebhookArgs>),
+    /// Keep the registries' entries true to the InferenceServices in the cluster
+    Syncer(Box<SyncerArgs>),
     /// Serve the Model Registry REST API from memory, for tests and trials
     Registry(RegistryArgs),
     /// Write a certificate authority and a server certificate for development
@@ -69,6 +73,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let outcome = runtime.block_on(async {
         match cli.command {
             Command::Webhook(args) => webhook::run(*args).await,
+            Command::Syncer(args) => syncer::run(*args).await,
             Command::Registry(args) => registry::run(args).await,
             Command::Certs(args) => certs::run(&args),
         }
