@@ -44,7 +44,10 @@ impl Background {
             .on_thread_start(move || std::mem::forget(dispatcher::set_default(&dispatch)))
             .build()
             .context("cannot start a runtime")?;
-        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime) })
+        Ok(Self {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -54,7 +57,9 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
         // A runtime may not be waited for on a thread of another one.
         let end = thread::spawn(move || runtime.shutdown_timeout(END));
         let _ = end.join();

@@ -3,6 +3,7 @@
 //! In: the run's folder and the API server's address. Out: files in that folder. What stays true: everything is made
 //! anew for each run, so nothing secret is ever in the source.
 
+use std::fmt::Write;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -55,11 +56,20 @@ impl Credentials {
     pub(crate) fn create(run: &Path, api_server: Ipv4Addr) -> Result<Self> {
         let folder = run.join("credentials");
         fs::create_dir_all(&folder)?;
-        let credentials = Self { folder, server: format!("https://{api_server}") };
+        let credentials = Self {
+            folder,
+            server: format!("https://{api_server}"),
+        };
 
         let authority = Authority::new("isvc-registrar-tests")?;
         let address = api_server.to_string();
-        let names = [&address, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
+        let names = [
+            &address,
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "localhost",
+        ];
         let server = authority.issue(&names)?;
         credentials.write("ca.crt", &authority.certificate())?;
         credentials.write("server.crt", &server.certificate)?;
@@ -72,7 +82,7 @@ impl Credentials {
         for user in User::ALL {
             let token = fs::read_to_string(RANDOM).with_context(|| format!("cannot read {RANDOM}"))?;
             let (token, name) = (token.trim(), user.name());
-            tokens += &format!("{token},{name},{name},system:masters\n");
+            writeln!(tokens, "{token},{name},{name},system:masters")?;
             credentials.write_kubeconfig(user, token)?;
         }
         credentials.write("tokens.csv", &tokens)?;

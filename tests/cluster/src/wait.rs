@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use tokio::time::{Instant, sleep};
 
 /// Long enough for a busy machine of two cores; only a failing test ever waits this long.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub const DEADLINE: Duration = Duration::from_mins(2);
 
 /// How often the world is looked at.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -47,13 +47,20 @@ pub(crate) struct Patience<'a> {
 
 impl<'a> Patience<'a> {
     pub(crate) fn new(expected: &'a str) -> Self {
-        Self { expected, deadline: Instant::now() + DEADLINE }
+        Self {
+            expected,
+            deadline: Instant::now() + DEADLINE,
+        }
     }
 
     /// Returns when it is time to look again, and fails with what was seen when there has been time enough.
     pub(crate) async fn once_more(&self, seen: anyhow::Error) -> Result<()> {
         if Instant::now() >= self.deadline {
-            return Err(anyhow!("expected that {}, within {} s: {seen:#}", self.expected, DEADLINE.as_secs()));
+            return Err(anyhow!(
+                "expected that {}, within {} s: {seen:#}",
+                self.expected,
+                DEADLINE.as_secs()
+            ));
         }
         sleep(PERIOD).await;
         Ok(())

@@ -14,8 +14,8 @@ mod pod;
 mod probes;
 mod sandbox;
 mod status;
-mod volumes;
 mod volume_writer;
+mod volumes;
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -56,7 +56,13 @@ impl Kubelet {
         images: Arc<Images>,
         announcements: Announcements,
     ) -> Arc<Self> {
-        Arc::new(Self { client, setup, images, announcements, sources: watch::Sender::new(0) })
+        Arc::new(Self {
+            client,
+            setup,
+            images,
+            announcements,
+            sources: watch::Sender::new(0),
+        })
     }
 
     /// Registers the Node.
@@ -68,7 +74,9 @@ impl Kubelet {
                 "addresses": [{"type": "InternalIP", "address": self.node_address()}],
             },
         }))?;
-        Api::all(self.client.clone()).create(&PostParams::default(), &node).await?;
+        Api::all(self.client.clone())
+            .create(&PostParams::default(), &node)
+            .await?;
         Ok(())
     }
 
@@ -85,7 +93,9 @@ impl Kubelet {
         let mut pods: HashMap<String, watch::Sender<Option<Arc<Pod>>>> = HashMap::new();
         let mut listed = Vec::new();
         let api: Api<Pod> = Api::all(self.client.clone());
-        let mut events = watch_objects(api, watcher::Config::default()).default_backoff().boxed();
+        let mut events = watch_objects(api, watcher::Config::default())
+            .default_backoff()
+            .boxed();
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Init) => listed.clear(),
@@ -124,10 +134,17 @@ impl Kubelet {
 
     async fn count_changes_of<K>(&self)
     where
-        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + 'static,
+        K: Resource<DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Send
+            + serde::de::DeserializeOwned
+            + 'static,
     {
         let api: Api<PartialObjectMeta<K>> = Api::all(self.client.clone());
-        let mut events = watch_objects(api, watcher::Config::default()).default_backoff().boxed();
+        let mut events = watch_objects(api, watcher::Config::default())
+            .default_backoff()
+            .boxed();
         loop {
             match events.try_next().await {
                 Ok(Some(_)) => self.sources.send_modify(|count| *count += 1),
@@ -143,6 +160,10 @@ impl Kubelet {
 
     /// Where a Pod's files are.
     fn folder(&self, pod: &Pod) -> PathBuf {
-        self.setup.work.path().join("pods").join(pod.uid().unwrap_or_default())
+        self.setup
+            .work
+            .path()
+            .join("pods")
+            .join(pod.uid().unwrap_or_default())
     }
 }

@@ -39,9 +39,20 @@ struct PodRunner {
 pub(super) async fn run(kubelet: Arc<Kubelet>, pod: Arc<Pod>, seen: watch::Receiver<Option<Arc<Pod>>>) {
     let address = kubelet.setup.addresses.next_pod();
     let count = containers(&pod).count();
-    let report = ContainerReport { state: waiting("PodInitializing", ""), ..ContainerReport::default() };
-    let reports = Arc::new(watch::Sender::new(PodReport { containers: vec![report; count], finished: false }));
-    let runner = PodRunner { kubelet, pod, address, reports };
+    let report = ContainerReport {
+        state: waiting("PodInitializing", ""),
+        ..ContainerReport::default()
+    };
+    let reports = Arc::new(watch::Sender::new(PodReport {
+        containers: vec![report; count],
+        finished: false,
+    }));
+    let runner = PodRunner {
+        kubelet,
+        pod,
+        address,
+        reports,
+    };
 
     let (order, mut stop) = watch::channel(None);
     let life = async {
@@ -68,9 +79,14 @@ pub(super) async fn run(kubelet: Arc<Kubelet>, pod: Arc<Pod>, seen: watch::Recei
 }
 
 /// Turns the deletion of a Pod into the order to stop; returns when the object is gone.
-async fn pass_on_deletion(mut seen: watch::Receiver<Option<Arc<Pod>>>, order: &watch::Sender<Option<Duration>>) {
+async fn pass_on_deletion(
+    mut seen: watch::Receiver<Option<Arc<Pod>>>,
+    order: &watch::Sender<Option<Duration>>,
+) {
     loop {
-        let Some(pod) = seen.borrow_and_update().clone() else { return };
+        let Some(pod) = seen.borrow_and_update().clone() else {
+            return;
+        };
         if pod.metadata.deletion_timestamp.is_some() {
             let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or_default();
             order.send_replace(Some(Duration::from_secs(seconds.unsigned_abs())));
@@ -92,8 +108,9 @@ impl PodRunner {
                 _ = ordered(&mut stop) => return,
             }
         }
-        let prepared: anyhow::Result<Vec<Vec<Mount>>> =
-            containers(&self.pod).map(|(container, _)| volumes.mounts(container)).collect();
+        let prepared: anyhow::Result<Vec<Vec<Mount>>> = containers(&self.pod)
+            .map(|(container, _)| volumes.mounts(container))
+            .collect();
         let mounts = match prepared {
             Ok(mounts) => mounts,
             Err(error) => {
@@ -102,11 +119,14 @@ impl PodRunner {
                 return;
             }
         };
-        if let Err(error) = fs::create_dir_all(log_folder(&self.kubelet.setup.work.path().join("logs"), &self.pod)) {
+        if let Err(error) = fs::create_dir_all(log_folder(
+            &self.kubelet.setup.work.path().join("logs"),
+            &self.pod,
+        )) {
             tracing::warn!(%error, "a Pod has no folder for its logs");
         }
-        let runners = containers(&self.pod).zip(mounts).enumerate().map(|(index, ((container, initializes), mounts))| {
-            ContainerRunner {
+        let runners = containers(&self.pod).zip(mounts).enumerate().map(
+            |(index, ((container, initializes), mounts))| ContainerRunner {
                 kubelet: self.kubelet.clone(),
                 pod: self.pod.clone(),
                 container: container.clone(),
@@ -116,8 +136,8 @@ impl PodRunner {
                 initializes,
                 reporter: Reporter::new(self.reports.clone(), index),
                 stop: stop.clone(),
-            }
-        });
+            },
+        );
         let (first, main): (Vec<_>, Vec<_>) = runners.partition(|runner| runner.initializes);
         tokio::select! {
             () = run_in_order(first, main) => {}
@@ -126,7 +146,11 @@ impl PodRunner {
     }
 
     fn restart(&self, initializes: bool) -> Restart {
-        let policy = self.pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
+        let policy = self
+            .pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.restart_policy.as_deref());
         match policy {
             Some("Never") => Restart::Never,
             Some("OnFailure") => Restart::OnFailure,
@@ -144,16 +168,27 @@ impl PodRunner {
     }
 
     fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.kubelet.client.clone(), &self.pod.namespace().unwrap_or_default())
+        Api::namespaced(
+            self.kubelet.client.clone(),
+            &self.pod.namespace().unwrap_or_default(),
+        )
     }
 
     /// Does the scheduler's work.
     async fn bind(&self) {
-        if self.pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) {
+        if self
+            .pod
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.node_name.is_some())
+        {
             return;
         }
         let binding = Binding {
-            metadata: ObjectMeta { name: self.pod.metadata.name.clone(), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: self.pod.metadata.name.clone(),
+                ..ObjectMeta::default()
+            },
             target: ObjectReference {
                 kind: Some("Node".to_owned()),
                 name: Some(NODE.to_owned()),
@@ -163,7 +198,10 @@ impl PodRunner {
         let name = self.pod.name_any();
         let parameters = PostParams::default();
         let pods = self.pods();
-        while let Err(error) = pods.create_subresource::<_, Status>("binding", &name, &parameters, &binding).await {
+        while let Err(error) = pods
+            .create_subresource::<_, Status>("binding", &name, &parameters, &binding)
+            .await
+        {
             if !self.worth_repeating("binding", &error).await {
                 return;
             }
@@ -177,11 +215,19 @@ impl PodRunner {
         let mut written: Option<PodStatus> = None;
         loop {
             let report = reports.borrow_and_update().clone();
-            let status =
-                compose(&self.pod, &report, self.address, self.kubelet.node_address(), written.as_ref());
+            let status = compose(
+                &self.pod,
+                &report,
+                self.address,
+                self.kubelet.node_address(),
+                written.as_ref(),
+            );
             if written.as_ref() != Some(&status) {
                 if is_ready(&status) {
-                    let pod = Pod { status: Some(status.clone()), ..(*self.pod).clone() };
+                    let pod = Pod {
+                        status: Some(status.clone()),
+                        ..(*self.pod).clone()
+                    };
                     self.kubelet.announcements.ready(pod).await;
                 }
                 // A strategic merge keeps the conditions of others, such as the one that an eviction sets.
@@ -202,7 +248,10 @@ impl PodRunner {
     async fn delete(&self) {
         let parameters = DeleteParams {
             grace_period_seconds: Some(0),
-            preconditions: Some(Preconditions { uid: self.pod.uid(), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: self.pod.uid(),
+                resource_version: None,
+            }),
             ..DeleteParams::default()
         };
         let (pods, name) = (self.pods(), self.pod.name_any());
@@ -236,7 +285,12 @@ async fn run_in_order(first: Vec<ContainerRunner>, main: Vec<ContainerRunner>) {
 
 /// All containers of a Pod in the order of its reports; the flag marks those for initialization.
 fn containers(pod: &Pod) -> impl Iterator<Item = (&Container, bool)> {
-    let first = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let first = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.init_containers.iter().flatten());
     let main = pod.spec.iter().flat_map(|spec| &spec.containers);
-    first.map(|container| (container, true)).chain(main.map(|container| (container, false)))
+    first
+        .map(|container| (container, true))
+        .chain(main.map(|container| (container, false)))
 }
