@@ -3,13 +3,28 @@
 //! Each subcommand has its flags in a file of its own, with the environment variable beside each flag. What
 //! stays true: a bad value ends the program before anything is started, with one line and exit code 2.
 
-mod embedded_registry;
+#![allow(
+    clippy::doc_markdown,
+    reason = "the doc comments of flags are their help texts, where backticks are noise"
+)]
+
+mod certs;
+mod cluster;
+mod duration;
+mod program;
+mod registries;
+mod registry;
+mod webhook;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub use embedded_registry::RegistryArgs;
+pub use certs::CertsArgs;
+pub use program::{LogFormat, ProgramArgs};
+pub use registries::RegistriesArgs;
+pub use registry::RegistryArgs;
+pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
@@ -26,8 +41,12 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Answer admission reviews: register InferenceServices while they are created
+    Webhook(Box<WebhookArgs>),
     /// Serve the Model Registry REST API from memory, for tests and trials
     Registry(RegistryArgs),
+    /// Write a certificate authority and a server certificate for development
+    Certs(CertsArgs),
 }
 
 /// Installs the TLS provider, starts the runtime and runs the command to its end.
@@ -41,7 +60,9 @@ pub fn run(cli: Cli) -> ExitCode {
     };
     let outcome = runtime.block_on(async {
         match cli.command {
-            Command::Registry(args) => embedded_registry::run(args).await,
+            Command::Webhook(args) => webhook::run(*args).await,
+            Command::Registry(args) => registry::run(args).await,
+            Command::Certs(args) => certs::run(&args),
         }
     });
     match outcome {
@@ -52,10 +73,7 @@ pub fn run(cli: Cli) -> ExitCode {
 
 /// Says on standard error why the command ended.
 fn failed(error: &anyhow::Error) -> ExitCode {
-    #[expect(
-        clippy::print_stderr,
-        reason = "the last words of a command line tool belong on standard error"
-    )]
+    #[expect(clippy::print_stderr, reason = "the last words of a command line tool belong on standard error")]
     {
         eprintln!("isvc-registrar: {error:#}");
     }

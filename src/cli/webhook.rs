@@ -1,0 +1,169 @@
+//! `isvc-registrar webhook`: flags, and the wiring of the webhook.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::{ProgramArgs, RegistriesArgs, cluster, duration};
+use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
+use crate::certs::{CertificateFiles, CertificateResolver};
+use crate::metrics::Metrics;
+use crate::registration::Registrar;
+use crate::registry::directory::Directory;
+use crate::server::{Health, health, stop_signal, tls};
+
+/// Where health is told when no flag says otherwise.
+const HEALTH_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 8080);
+
+/// How long the first lists of Services and Namespaces are waited for; they take milliseconds.
+const FIRST_LISTS_LIMIT: Duration = Duration::from_secs(10);
+
+/// Flags of the webhook.
+#[derive(Debug, Clone, Args)]
+pub struct WebhookArgs {
+    /// Address to listen on for reviews
+    #[arg(long, env = "ISVC_REGISTRAR_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:10250")]
+    pub listen: SocketAddr,
+
+    /// File with the certificate chain in PEM, read again when it changes
+    #[arg(long, env = "ISVC_REGISTRAR_TLS_CERT_FILE", value_name = "FILE")]
+    pub tls_cert_file: PathBuf,
+
+    /// File with the private key in PEM, read again when it changes
+    #[arg(long, env = "ISVC_REGISTRAR_TLS_KEY_FILE", value_name = "FILE")]
+    pub tls_key_file: PathBuf,
+
+    /// How long reviews are still accepted after SIGTERM, while endpoints are updated
+    #[arg(long, env = "ISVC_REGISTRAR_DRAIN_DELAY", value_name = "DURATION", default_value = "5s",
+          value_parser = duration::any)]
+    pub drain_delay: Duration,
+
+    /// The policies.
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+
+    /// The registries.
+    #[command(flatten)]
+    pub registries: RegistriesArgs,
+
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+}
+
+/// Flags of the policies.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Policies")]
+pub struct PolicyArgs {
+    /// How far the registrar goes; a Namespace can set its own by label <prefix>/registrar
+    #[arg(long, env = "ISVC_REGISTRAR_MODE", value_enum, default_value_t = Mode::Enforce)]
+    pub mode: Mode,
+
+    /// An object names neither a registered model nor an entry
+    #[arg(long, env = "ISVC_REGISTRAR_ON_MISSING", value_enum, default_value_t = OnMissing::Allow)]
+    pub on_missing: OnMissing,
+
+    /// What an object names does not exist, or belongs to somebody else
+    #[arg(long, env = "ISVC_REGISTRAR_ON_INVALID", value_enum, default_value_t = Severity::Deny)]
+    pub on_invalid: Severity,
+
+    /// What an object names was archived by its owner
+    #[arg(long, env = "ISVC_REGISTRAR_ON_ARCHIVED", value_enum, default_value_t = Severity::Warn)]
+    pub on_archived: Severity,
+
+    /// The registry cannot be asked
+    #[arg(long, env = "ISVC_REGISTRAR_ON_UNAVAILABLE", value_enum, default_value_t = Severity::Warn)]
+    pub on_unavailable: Severity,
+}
+
+impl PolicyArgs {
+    fn policies(&self) -> Policies {
+        Policies {
+            mode: self.mode,
+            on_missing: self.on_missing,
+            on_invalid: self.on_invalid,
+            on_archived: self.on_archived,
+            on_unavailable: self.on_unavailable,
+        }
+    }
+}
+
+/// Serves until SIGTERM, and then until the last review is answered.
+pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
+    args.program.start_logging();
+    let stop = stop_signal()?;
+    let metrics = Metrics::default();
+    let health = Health::default();
+    let (certificate_part, listener_part) = (health.part("certificate"), health.part("listener"));
+
+    let health_listen = args.program.health_listen.unwrap_or(HEALTH_LISTEN);
+    let health_routes = health::router(health.clone(), metrics.clone());
+    // Health is told until the very end, so it has a token of its own, which is never cancelled.
+    let health_server =
+        tokio::spawn(health::serve(health_listen, health_routes, tokio_util::sync::CancellationToken::new()));
+
+    let files = CertificateFiles { certificate: args.tls_cert_file, key: args.tls_key_file };
+    let resolver = Arc::new(CertificateResolver::default());
+    let loaded = files.load(&resolver).await?;
+    certificate_part.ready();
+    let follow_files = tokio::spawn(files.follow(Arc::clone(&resolver), Some(loaded)));
+
+    let alone = args.program.cluster_id.is_some() && args.registries.need_no_cluster();
+    let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
+    let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
+    let settings = args.registries.settings(&metrics.registry);
+    let directory = Directory::follow(settings, namespaces.clone(), client.as_ref()).await?;
+    let cluster = match (args.program.cluster_id, &client) {
+        (Some(id), _) => id,
+        (None, Some(client)) => cluster::id(client).await?,
+        (None, None) => anyhow::bail!("give --cluster-id"),
+    };
+    if client.is_some() {
+        // So that the first reviews find their registry. When the API server does not let this program list, it
+        // serves all the same: reviews are answered as when the registry is away.
+        let lists = async { tokio::join!(directory.known(), namespaces.known()) };
+        if tokio::time::timeout(FIRST_LISTS_LIMIT, lists).await.is_err() {
+            tracing::warn!("Services and Namespaces are not listed yet, starting without");
+        }
+    }
+    let webhook = Webhook {
+        registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
+        directory,
+        namespaces,
+        keys: args.program.label_prefix,
+        policies: args.policies.policies(),
+        registry_limit: args.registries.registry_timeout,
+        metrics: metrics.reviews.clone(),
+    };
+
+    let listener =
+        TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
+    listener_part.ready();
+    tracing::info!(listen = %args.listen, %cluster, "answering reviews");
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        stopping.cancelled().await;
+        listener_part.not_ready("stopping");
+    });
+    let serving = tls::serve(
+        listener,
+        admission::router(webhook),
+        resolver,
+        tls::Stop { signal: stop, drain_delay: args.drain_delay },
+        tls::Limits::default(),
+    );
+    tokio::select! {
+        served = serving => served.context("the webhook's listener failed")?,
+        // Neither ends while all is well.
+        ended = health_server => ended.context("the health server panicked")?
+            .with_context(|| format!("cannot serve health on {health_listen}"))?,
+        ended = follow_files => ended.context("the certificate's watch panicked")?,
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
