@@ -44,10 +44,7 @@ impl Background {
             .on_thread_start(move || std::mem::forget(dispatcher::set_default(&dispatch)))
             .build()
             .context("cannot start a runtime")?;
-        Ok(Self {
-            handle: runtime.handle().clone(),
-            runtime: Some(runtime),
-        })
+        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime) })
     }
 
     pub(crate) fn handle(&self) -> &Handle {

@@ -65,17 +65,11 @@ impl Commands {
                 ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"]
                     .map(|variable| (variable, &self.home)),
             )
-            .stdin(if input.is_some() {
-                Stdio::piped()
-            } else {
-                Stdio::null()
-            })
+            .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot run {}", program.display()))?;
+        let mut child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
         let stdin = child.stdin.take();
         let feed = async {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {

@@ -60,19 +60,11 @@ impl ControlPlane {
         let background = Background::start(&work.log("suite"))?;
         let commands = Commands::new(credentials.kubeconfig(User::Admin), work.path().join("home"));
         let admin = credentials.config(User::Admin).await?;
-        let setup = Arc::new(Setup {
-            tools,
-            work,
-            addresses,
-            credentials,
-        });
+        let setup = Arc::new(Setup { tools, work, addresses, credentials });
         let images = Arc::new(Images::default());
         images.insert("isvc-registrar", Image::of(workspace::program_under_test()?));
 
-        let processes = background
-            .handle()
-            .spawn(boot(setup.clone(), images.clone()))
-            .await?;
+        let processes = background.handle().spawn(boot(setup.clone(), images.clone())).await?;
         let processes = processes.inspect_err(|_| setup.work.keep())?;
         let cluster = Self {
             background,
@@ -85,10 +77,7 @@ impl ControlPlane {
         };
         cluster.apply(INFERENCE_SERVICE_CRD).await?;
         let crd = "crd/inferenceservices.serving.kserve.io";
-        cluster
-            .kubectl(&["wait", "--for=condition=Established", crd])
-            .await?
-            .stdout()?;
+        cluster.kubectl(&["wait", "--for=condition=Established", crd]).await?.stdout()?;
         Ok(cluster)
     }
 
@@ -117,16 +106,12 @@ impl ControlPlane {
 
     /// Runs kubectl.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<Run> {
-        self.commands
-            .run(&self.setup.tools.kubectl, arguments, None)
-            .await
+        self.commands.run(&self.setup.tools.kubectl, arguments, None).await
     }
 
     /// Runs kubectl with a manifest on its standard input (`-f -`).
     pub async fn kubectl_with(&self, arguments: &[&str], manifest: &str) -> Result<Run> {
-        self.commands
-            .run(&self.setup.tools.kubectl, arguments, Some(manifest))
-            .await
+        self.commands.run(&self.setup.tools.kubectl, arguments, Some(manifest)).await
     }
 
     /// `kubectl apply` of a manifest that has to work.
@@ -149,10 +134,7 @@ impl ControlPlane {
     /// Stops the API server as a person would, and returns when it is down.
     pub async fn stop_api_server(&self) -> Result<()> {
         let processes = self.processes.clone();
-        self.background
-            .handle()
-            .spawn(async move { processes.lock().await.stop_api_server().await })
-            .await?
+        self.background.handle().spawn(async move { processes.lock().await.stop_api_server().await }).await?
     }
 
     /// Starts the API server again, where it was, and returns when it is ready.
@@ -174,10 +156,7 @@ impl ControlPlane {
         let pods = self.setup.work.path().join("logs/pods").join(namespace);
         let mut text = String::new();
         for log in files(&pods)?.iter().filter(|log| named(log, pod)) {
-            for run in files(log)?
-                .iter()
-                .filter(|run| named(run, &format!("{container}-")))
-            {
+            for run in files(log)?.iter().filter(|run| named(run, &format!("{container}-"))) {
                 text += &fs::read_to_string(run)?;
             }
         }
@@ -208,14 +187,11 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(Vec::new());
     };
-    let mut paths = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
 }
 
 fn named(path: &Path, beginning: &str) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with(beginning))
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(beginning))
 }

@@ -56,20 +56,11 @@ impl Credentials {
     pub(crate) fn create(run: &Path, api_server: Ipv4Addr) -> Result<Self> {
         let folder = run.join("credentials");
         fs::create_dir_all(&folder)?;
-        let credentials = Self {
-            folder,
-            server: format!("https://{api_server}"),
-        };
+        let credentials = Self { folder, server: format!("https://{api_server}") };
 
         let authority = Authority::new("isvc-registrar-tests")?;
         let address = api_server.to_string();
-        let names = [
-            &address,
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-            "localhost",
-        ];
+        let names = [&address, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
         let server = authority.issue(&names)?;
         credentials.write("ca.crt", &authority.certificate())?;
         credentials.write("server.crt", &server.certificate)?;

@@ -65,12 +65,7 @@ enum Change {
 impl Forwarder {
     pub(crate) fn new(client: Client) -> (Self, Announcements) {
         let (sender, announcements) = mpsc::channel(1);
-        let forwarder = Self {
-            client,
-            announcements,
-            announced: HashMap::new(),
-            listeners: HashMap::new(),
-        };
+        let forwarder = Self { client, announcements, announced: HashMap::new(), listeners: HashMap::new() };
         (forwarder, Announcements(sender))
     }
 
@@ -82,12 +77,8 @@ impl Forwarder {
         let service_events = watch_objects(Api::all(self.client.clone()), all.clone()).default_backoff();
         let pod_events = watch_objects(Api::all(self.client.clone()), all).default_backoff();
         let mut changes = stream::select(
-            service_events
-                .map(|event| event.map(|event| Change::Service(Box::new(event))))
-                .boxed(),
-            pod_events
-                .map(|event| event.map(|event| Change::Pod(Box::new(event))))
-                .boxed(),
+            service_events.map(|event| event.map(|event| Change::Service(Box::new(event)))).boxed(),
+            pod_events.map(|event| event.map(|event| Change::Pod(Box::new(event)))).boxed(),
         );
         loop {
             let mut heard = None;
@@ -114,15 +105,10 @@ impl Forwarder {
     /// The Pods as they are, announcements included that the watch has not caught up with.
     fn merge(&mut self, watched: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
         self.announced.retain(|uid, _| {
-            watched
-                .iter()
-                .any(|pod| pod.uid().as_ref() == Some(uid) && !is_ready(pod) && !is_going(pod))
+            watched.iter().any(|pod| pod.uid().as_ref() == Some(uid) && !is_ready(pod) && !is_going(pod))
         });
         let announced = |pod: &Arc<Pod>| self.announced.get(&pod.uid()?).cloned().map(Arc::new);
-        watched
-            .iter()
-            .map(|pod| announced(pod).unwrap_or_else(|| pod.clone()))
-            .collect()
+        watched.iter().map(|pod| announced(pod).unwrap_or_else(|| pod.clone())).collect()
     }
 
     /// Opens, changes and closes listeners.
@@ -130,24 +116,14 @@ impl Forwarder {
         self.listeners.retain(|address, _| wanted.contains_key(address));
         for (address, pods) in wanted {
             if let Some(listener) = self.listeners.get(address) {
-                listener
-                    .backends
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone_from(pods);
+                listener.backends.write().unwrap_or_else(PoisonError::into_inner).clone_from(pods);
                 continue;
             }
             match TcpListener::bind(address).await {
                 Ok(socket) => {
                     let backends = Arc::new(RwLock::new(pods.clone()));
                     let accepting = AbortOnDropHandle::new(tokio::spawn(accept(socket, backends.clone())));
-                    self.listeners.insert(
-                        *address,
-                        Listener {
-                            backends,
-                            _accepting: accepting,
-                        },
-                    );
+                    self.listeners.insert(*address, Listener { backends, _accepting: accepting });
                 }
                 Err(error) => tracing::warn!(%address, %error, "cannot listen on a cluster IP"),
             }
@@ -184,10 +160,7 @@ fn backends(services: &[Arc<Service>], pods: &[Arc<Pod>]) -> Backends {
     let mut wanted = Backends::new();
     for service in services {
         let Some(spec) = &service.spec else { continue };
-        let Some(address) = spec
-            .cluster_ip
-            .as_deref()
-            .and_then(|address| address.parse::<Ipv4Addr>().ok())
+        let Some(address) = spec.cluster_ip.as_deref().and_then(|address| address.parse::<Ipv4Addr>().ok())
         else {
             continue;
         };
@@ -197,18 +170,9 @@ fn backends(services: &[Arc<Service>], pods: &[Arc<Pod>]) -> Backends {
         let selected: Vec<&Arc<Pod>> = pods
             .iter()
             .filter(|pod| pod.namespace() == service.namespace() && is_ready(pod) && !is_going(pod))
-            .filter(|pod| {
-                selector
-                    .iter()
-                    .all(|(key, value)| pod.labels().get(key) == Some(value))
-            })
+            .filter(|pod| selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value)))
             .collect();
-        for port in spec
-            .ports
-            .iter()
-            .flatten()
-            .filter(|port| port.protocol.as_deref() != Some("UDP"))
-        {
+        for port in spec.ports.iter().flatten().filter(|port| port.protocol.as_deref() != Some("UDP")) {
             let Ok(number) = u16::try_from(port.port) else {
                 continue;
             };
@@ -230,25 +194,16 @@ fn target(pod: &Pod, port: &ServicePort) -> Option<SocketAddrV4> {
         None => port.port,
         Some(IntOrString::Int(number)) => *number,
         Some(IntOrString::String(name)) => {
-            let mut ports = pod
-                .spec
-                .as_ref()?
-                .containers
-                .iter()
-                .flat_map(|container| container.ports.iter().flatten());
-            ports
-                .find(|port| port.name.as_ref() == Some(name))?
-                .container_port
+            let mut ports =
+                pod.spec.as_ref()?.containers.iter().flat_map(|container| container.ports.iter().flatten());
+            ports.find(|port| port.name.as_ref() == Some(name))?.container_port
         }
     };
     Some(SocketAddrV4::new(address, u16::try_from(number).ok()?))
 }
 
 fn is_ready(pod: &Pod) -> bool {
-    let mut conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
+    let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
@@ -292,13 +247,7 @@ mod tests {
         let found = backends(&[service], &pods);
 
         let at = |address: &str| address.parse::<SocketAddrV4>().unwrap();
-        assert_eq!(
-            found[&at("127.64.1.1:443")],
-            [at("127.65.0.2:10250"), at("127.65.0.3:10250")]
-        );
-        assert_eq!(
-            found[&at("127.64.1.1:80")],
-            [at("127.65.0.2:80"), at("127.65.0.3:80")]
-        );
+        assert_eq!(found[&at("127.64.1.1:443")], [at("127.65.0.2:10250"), at("127.65.0.3:10250")]);
+        assert_eq!(found[&at("127.64.1.1:80")], [at("127.65.0.2:80"), at("127.65.0.3:80")]);
     }
 }

@@ -24,11 +24,7 @@ pub struct Image {
 impl Image {
     /// An image whose entrypoint is this program.
     pub fn of(program: impl Into<PathBuf>) -> Self {
-        Self {
-            program: program.into(),
-            arguments: Vec::new(),
-            user: NONROOT,
-        }
+        Self { program: program.into(), arguments: Vec::new(), user: NONROOT }
     }
 
     /// The same with arguments that come before those of the Pod.
@@ -48,10 +44,7 @@ pub struct Images {
 impl Images {
     /// Makes `name` stand for an image: `repository:tag`, or a repository alone for all its tags and digests.
     pub fn insert(&self, name: &str, image: Image) {
-        self.by_name
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.to_owned(), image);
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), image);
     }
 
     /// What a Pod's `image` stands for: the exact name, else its repository, else the last part of the repository
@@ -61,10 +54,7 @@ impl Images {
         let last = repository.rsplit('/').next().unwrap_or(repository);
         let exact = format!("{last}{}", &reference[repository.len()..]);
         let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        [reference, &exact, repository, last]
-            .iter()
-            .find_map(|name| by_name.get(*name))
-            .cloned()
+        [reference, &exact, repository, last].iter().find_map(|name| by_name.get(*name)).cloned()
     }
 }
 
@@ -84,21 +74,11 @@ mod tests {
         let images = Images::default();
         images.insert("isvc-registrar", Image::of("/any"));
         images.insert("isvc-registrar:next", Image::of("/next"));
-        let program = |reference| {
-            images
-                .find(reference)
-                .map(|image| image.program.display().to_string())
-        };
+        let program = |reference| images.find(reference).map(|image| image.program.display().to_string());
 
         assert_eq!(program("isvc-registrar:next").as_deref(), Some("/next"));
-        assert_eq!(
-            program("localhost:5000/team/isvc-registrar:next").as_deref(),
-            Some("/next")
-        );
-        assert_eq!(
-            program("localhost:5000/team/isvc-registrar:1.0").as_deref(),
-            Some("/any")
-        );
+        assert_eq!(program("localhost:5000/team/isvc-registrar:next").as_deref(), Some("/next"));
+        assert_eq!(program("localhost:5000/team/isvc-registrar:1.0").as_deref(), Some("/any"));
         assert_eq!(program("isvc-registrar@sha256:00").as_deref(), Some("/any"));
         assert_eq!(program("nginx:next"), None);
     }

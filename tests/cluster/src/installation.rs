@@ -30,10 +30,7 @@ impl<'a> Installation<'a> {
     /// the registry and the certificate. There can be one installation in a cluster.
     pub async fn install(cluster: &'a ControlPlane, registry: &Registry, values: &[&str]) -> Result<Self> {
         let namespace = RELEASE.to_owned();
-        cluster
-            .kubectl(&["create", "namespace", &namespace])
-            .await?
-            .stdout()?;
+        cluster.kubectl(&["create", "namespace", &namespace]).await?.stdout()?;
         let authority = Authority::new("isvc-registrar")?;
         let server = authority.issue(&[&format!("{RELEASE}.{namespace}.svc")])?;
         let secret = json!({
@@ -48,11 +45,7 @@ impl<'a> Installation<'a> {
         let mut all = registry.values();
         all.push(format!("certificate.existingSecret={CERTIFICATE}"));
         all.push(format!("certificate.caBundle={}", authority.certificate()));
-        let mut installation = Self {
-            cluster,
-            namespace,
-            values: all,
-        };
+        let mut installation = Self { cluster, namespace, values: all };
         installation.helm("install", values).await?;
         Ok(installation)
     }
@@ -83,15 +76,8 @@ impl<'a> Installation<'a> {
         self.values.extend(values.iter().map(ToString::to_string));
         let chart = workspace::chart();
         let chart = chart.to_str().context("the workspace's path is no text")?;
-        let mut arguments = vec![
-            verb,
-            RELEASE,
-            chart,
-            "--namespace",
-            &self.namespace,
-            "--wait",
-            "--timeout=120s",
-        ];
+        let mut arguments =
+            vec![verb, RELEASE, chart, "--namespace", &self.namespace, "--wait", "--timeout=120s"];
         for value in &self.values {
             arguments.extend(["--set", value]);
         }

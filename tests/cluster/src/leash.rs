@@ -31,15 +31,11 @@ pub(crate) struct LeashedCommand {
 impl LeashedCommand {
     /// A program, with this process's environment.
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
-        Self {
-            arguments: vec![program.as_ref().to_owned()],
-            environment: None,
-        }
+        Self { arguments: vec![program.as_ref().to_owned()], environment: None }
     }
 
     pub(crate) fn arguments<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
-        self.arguments
-            .extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
         self
     }
 
@@ -57,18 +53,11 @@ impl LeashedCommand {
             .open(log)
             .with_context(|| format!("cannot open {}", log.display()))?;
         let mut command = Command::new("sh");
-        command
-            .args(["-c", SCRIPT, "leash"])
-            .arg(lock)
-            .args(&self.arguments);
+        command.args(["-c", SCRIPT, "leash"]).arg(lock).args(&self.arguments);
         if let Some(environment) = self.environment {
             command.env_clear().envs(environment);
         }
-        command
-            .stdin(Stdio::piped())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(0);
+        command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output).process_group(0);
         let mut leash = command.spawn().context("cannot start a shell")?;
         let signals = leash.stdin.take();
         Ok(Leash { leash, signals })
@@ -99,12 +88,7 @@ impl Leash {
     /// Waits for the end; the exit code is as a shell gives it (128 and the number for a signal). Safe to cancel.
     pub(crate) async fn wait(&mut self) -> i32 {
         // `Child::wait` would close the pipe, and that would kill the process: it was taken out before.
-        self.leash
-            .wait()
-            .await
-            .ok()
-            .and_then(|status| status.code())
-            .unwrap_or(UNKNOWN_EXIT)
+        self.leash.wait().await.ok().and_then(|status| status.code()).unwrap_or(UNKNOWN_EXIT)
     }
 
     /// The exit code of a process that has ended.

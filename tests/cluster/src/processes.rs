@@ -55,11 +55,7 @@ impl Processes {
     /// Starts all three.
     pub(crate) async fn start(setup: &Setup) -> Result<Self> {
         let etcd = start_etcd(setup)?;
-        let mut processes = Self {
-            etcd,
-            api_server: None,
-            controllers: None,
-        };
+        let mut processes = Self { etcd, api_server: None, controllers: None };
         processes.start_api_server(setup).await?;
         processes.controllers = Some(start_controllers(setup)?);
         Ok(processes)
@@ -72,10 +68,7 @@ impl Processes {
         // Made anew: a client keeps connections, and those of an API server that was stopped are dead.
         let client = Client::try_from(setup.credentials.config(User::Admin).await?)?;
         let patience = Patience::new("the API server says that it is ready");
-        while let Err(error) = client
-            .request_text(http::Request::get("/readyz").body(Vec::new())?)
-            .await
-        {
+        while let Err(error) = client.request_text(http::Request::get("/readyz").body(Vec::new())?).await {
             self.check(setup)?;
             patience.once_more(error.into()).await?;
         }
@@ -84,10 +77,7 @@ impl Processes {
 
     /// Fails when a program has ended that should be running.
     fn check(&mut self, setup: &Setup) -> Result<()> {
-        let programs = [
-            ("etcd", Some(&mut self.etcd)),
-            ("kube-apiserver", self.api_server.as_mut()),
-        ];
+        let programs = [("etcd", Some(&mut self.etcd)), ("kube-apiserver", self.api_server.as_mut())];
         for (name, program) in programs {
             if let Some(code) = program.and_then(Leash::ended) {
                 bail!("{name} ended with code {code}:\n{}", tail(&setup.work.log(name)));
@@ -98,9 +88,7 @@ impl Processes {
 
     /// Asks the API server to stop and waits until its address is free again.
     pub(crate) async fn stop_api_server(&mut self) -> Result<()> {
-        let Some(mut api_server) = self.api_server.take() else {
-            bail!("the API server is stopped already")
-        };
+        let Some(mut api_server) = self.api_server.take() else { bail!("the API server is stopped already") };
         api_server.stop(API_SERVER_GRACE).await;
         Ok(())
     }
@@ -124,12 +112,7 @@ fn start_etcd(setup: &Setup) -> Result<Leash> {
 }
 
 fn start_api_server(setup: &Setup) -> Result<Leash> {
-    let Setup {
-        addresses,
-        credentials,
-        work,
-        ..
-    } = setup;
+    let Setup { addresses, credentials, work, .. } = setup;
     let audit_policy = work.path().join("audit-policy.yaml");
     fs::write(&audit_policy, AUDIT_POLICY)?;
     LeashedCommand::new(&setup.tools.kube_apiserver)
@@ -142,16 +125,10 @@ fn start_api_server(setup: &Setup) -> Result<Leash> {
             // Endpoints refuse addresses inside 127/8.
             "--endpoint-reconciler-type=none".to_owned(),
             format!("--tls-cert-file={}", credentials.file("server.crt").display()),
-            format!(
-                "--tls-private-key-file={}",
-                credentials.file("server.key").display()
-            ),
+            format!("--tls-private-key-file={}", credentials.file("server.key").display()),
             format!("--cert-dir={}", work.path().join("credentials").display()),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-            format!(
-                "--service-account-key-file={}",
-                credentials.file("service-accounts.pub").display()
-            ),
+            format!("--service-account-key-file={}", credentials.file("service-accounts.pub").display()),
             format!(
                 "--service-account-signing-key-file={}",
                 credentials.file("service-accounts.key").display()
@@ -167,15 +144,10 @@ fn start_api_server(setup: &Setup) -> Result<Leash> {
 }
 
 fn start_controllers(setup: &Setup) -> Result<Leash> {
-    let Setup {
-        credentials, work, ..
-    } = setup;
+    let Setup { credentials, work, .. } = setup;
     LeashedCommand::new(&setup.tools.kube_controller_manager)
         .arguments([
-            format!(
-                "--kubeconfig={}",
-                credentials.kubeconfig(User::Controllers).display()
-            ),
+            format!("--kubeconfig={}", credentials.kubeconfig(User::Controllers).display()),
             format!("--controllers={CONTROLLERS}"),
             format!("--root-ca-file={}", credentials.file("ca.crt").display()),
             format!(

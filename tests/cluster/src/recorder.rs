@@ -45,17 +45,10 @@ impl Recorder {
         listener.set_nonblocking(true)?;
         let url = format!("https://{}", listener.local_addr()?);
         let reviews = Arc::new(Mutex::new(Vec::new()));
-        let router = Router::new()
-            .route("/{webhook}", post(record))
-            .with_state(reviews.clone());
+        let router = Router::new().route("/{webhook}", post(record)).with_state(reviews.clone());
         let server = axum_server::from_tcp_rustls(listener, tls)?.serve(router.into_make_service());
         let serving = AbortOnDropHandle::new(tokio::spawn(server));
-        Ok(Self {
-            reviews,
-            url,
-            authority: authority.certificate(),
-            _serving: serving,
-        })
+        Ok(Self { reviews, url, authority: authority.certificate(), _serving: serving })
     }
 
     /// The URL for a webhook's `clientConfig`.
@@ -83,10 +76,7 @@ async fn record(
 ) -> Json<Value> {
     let request = review["request"].take();
     let uid = request["uid"].clone();
-    reviews
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(Review { webhook, request });
+    reviews.lock().unwrap_or_else(PoisonError::into_inner).push(Review { webhook, request });
     Json(json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

@@ -33,43 +33,20 @@ impl Registry {
     pub async fn start(cluster: &ControlPlane) -> Result<Self> {
         if let Ok(url) = env::var(ELSEWHERE) {
             // The chart gives rights in this namespace, with or without a registry in it.
-            cluster
-                .kubectl(&["create", "namespace", NAMESPACE])
-                .await?
-                .stdout()?;
-            return Ok(Self {
-                url: url.trim_end_matches('/').to_owned(),
-                elsewhere: true,
-            });
+            cluster.kubectl(&["create", "namespace", NAMESPACE]).await?.stdout()?;
+            return Ok(Self { url: url.trim_end_matches('/').to_owned(), elsewhere: true });
         }
         cluster.apply(MANIFEST).await?;
-        let rollout = [
-            "rollout",
-            "status",
-            "deployment/model-registry",
-            "--namespace",
-            NAMESPACE,
-            "--timeout=120s",
-        ];
+        let rollout =
+            ["rollout", "status", "deployment/model-registry", "--namespace", NAMESPACE, "--timeout=120s"];
         let outcome = cluster.kubectl(&rollout).await?;
         outcome.stdout().with_context(|| {
-            cluster
-                .container_log(NAMESPACE, "model-registry", "registry")
-                .unwrap_or_default()
+            cluster.container_log(NAMESPACE, "model-registry", "registry").unwrap_or_default()
         })?;
-        let address = [
-            "get",
-            "service",
-            SERVICE,
-            "--namespace",
-            NAMESPACE,
-            "--output=jsonpath={.spec.clusterIP}",
-        ];
+        let address =
+            ["get", "service", SERVICE, "--namespace", NAMESPACE, "--output=jsonpath={.spec.clusterIP}"];
         let address = cluster.kubectl(&address).await?.stdout()?;
-        Ok(Self {
-            url: format!("http://{address}:8080"),
-            elsewhere: false,
-        })
+        Ok(Self { url: format!("http://{address}:8080"), elsewhere: false })
     }
 
     /// Where the tests reach it.
@@ -80,11 +57,7 @@ impl Registry {
 
     /// The chart's values by which the program finds it: none where it is found by its Service.
     pub(crate) fn values(&self) -> Vec<String> {
-        if self.elsewhere {
-            vec![format!("registry.url={}", self.url)]
-        } else {
-            Vec::new()
-        }
+        if self.elsewhere { vec![format!("registry.url={}", self.url)] } else { Vec::new() }
     }
 
     /// Stops it: whoever asks it finds nobody. Only the cluster's own can be stopped.
@@ -98,37 +71,16 @@ impl Registry {
     }
 
     async fn scale(&self, cluster: &ControlPlane, replicas: u8) -> Result<()> {
-        ensure!(
-            !self.elsewhere,
-            "${ELSEWHERE} names a registry that this test would have to stop"
-        );
+        ensure!(!self.elsewhere, "${ELSEWHERE} names a registry that this test would have to stop");
         let replicas = format!("--replicas={replicas}");
-        let scale = [
-            "scale",
-            "deployment/model-registry",
-            "--namespace",
-            NAMESPACE,
-            &replicas,
-        ];
+        let scale = ["scale", "deployment/model-registry", "--namespace", NAMESPACE, &replicas];
         cluster.kubectl(&scale).await?.stdout()?;
-        let rollout = [
-            "rollout",
-            "status",
-            "deployment/model-registry",
-            "--namespace",
-            NAMESPACE,
-            "--timeout=120s",
-        ];
+        let rollout =
+            ["rollout", "status", "deployment/model-registry", "--namespace", NAMESPACE, "--timeout=120s"];
         cluster.kubectl(&rollout).await?.stdout()?;
         if replicas == "--replicas=0" {
-            let gone = [
-                "wait",
-                "--for=delete",
-                "pod",
-                "--selector=app=model-registry",
-                "--namespace",
-                NAMESPACE,
-            ];
+            let gone =
+                ["wait", "--for=delete", "pod", "--selector=app=model-registry", "--namespace", NAMESPACE];
             cluster.kubectl(&gone).await?.stdout()?;
         }
         Ok(())
@@ -156,9 +108,7 @@ impl Registry {
 
 async fn answer(method: reqwest::Method, url: &str, body: Option<&Value>) -> Result<Value> {
     let client = reqwest::Client::builder().no_proxy().build()?;
-    let mut request = client
-        .request(method.clone(), url)
-        .header("content-type", "application/json");
+    let mut request = client.request(method.clone(), url).header("content-type", "application/json");
     if let Some(body) = body {
         request = request.body(body.to_string());
     }

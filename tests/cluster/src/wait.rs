@@ -47,10 +47,7 @@ pub(crate) struct Patience<'a> {
 
 impl<'a> Patience<'a> {
     pub(crate) fn new(expected: &'a str) -> Self {
-        Self {
-            expected,
-            deadline: Instant::now() + DEADLINE,
-        }
+        Self { expected, deadline: Instant::now() + DEADLINE }
     }
 
     /// Returns when it is time to look again, and fails with what was seen when there has been time enough.

@@ -33,11 +33,7 @@ impl WorkDir {
     /// Makes a new folder under `parent`, and has it removed when the run ends.
     pub(crate) fn create(parent: &Path) -> Result<Self> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
-        let path = parent.join(format!(
-            "{}-{}",
-            process::id(),
-            RUNS.fetch_add(1, Ordering::Relaxed)
-        ));
+        let path = parent.join(format!("{}-{}", process::id(), RUNS.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(path.join("logs")).with_context(|| format!("cannot make {}", path.display()))?;
         File::create(path.join("lock"))?;
         // In a process group of its own: Ctrl-C at a terminal must not take it before its work is done.
@@ -55,9 +51,7 @@ impl WorkDir {
         };
         let suite = janitor.stdin.take();
         keep_when_a_test_fails();
-        LIVE.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(path.clone());
+        LIVE.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
         Ok(Self { path, janitor, suite })
     }
 
@@ -84,9 +78,7 @@ impl WorkDir {
 impl Drop for WorkDir {
     /// Waits until the last process of the run is gone and the folder with it.
     fn drop(&mut self) {
-        LIVE.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|path| path != &self.path);
+        LIVE.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| path != &self.path);
         self.suite = None;
         let _ = self.janitor.wait();
     }

@@ -23,11 +23,7 @@ const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 /// The root of the workspace.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(CRATE)
-        .ancestors()
-        .nth(2)
-        .unwrap_or(Path::new("/"))
-        .to_path_buf()
+    Path::new(CRATE).ancestors().nth(2).unwrap_or(Path::new("/")).to_path_buf()
 }
 
 /// The chart under test.
@@ -43,12 +39,7 @@ pub fn target() -> Result<PathBuf> {
         .ancestors()
         .find(|folder| folder.join(TARGET_MARK).exists())
         .map(Path::to_path_buf)
-        .with_context(|| {
-            format!(
-                "{} is in no target folder of Cargo's: run it by cargo",
-                program.display()
-            )
-        })
+        .with_context(|| format!("{} is in no target folder of Cargo's: run it by cargo", program.display()))
 }
 
 /// The control plane's programs, each the caller's own or one built from its Go module.
@@ -129,30 +120,15 @@ fn build_program() -> Result<PathBuf> {
     }
     let output = cargo
         // Of the whole workspace, as the tests were: with other features every dependency would be built once more.
-        .args([
-            "build",
-            "--quiet",
-            "--workspace",
-            "--bin",
-            "isvc-registrar",
-            "--profile",
-            profile,
-        ])
+        .args(["build", "--quiet", "--workspace", "--bin", "isvc-registrar", "--profile", profile])
         .arg("--target-dir")
         .arg(&target)
         .current_dir(root())
         .output()
         .context("cannot run cargo")?;
     if !output.status.success() {
-        bail!(
-            "isvc-registrar does not build: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("isvc-registrar does not build: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let folder = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
+    let folder = if cfg!(debug_assertions) { "debug" } else { "release" };
     Ok(target.join(folder).join("isvc-registrar"))
 }

@@ -14,10 +14,7 @@ fn greeter() -> PathBuf {
 
 async fn cluster() -> Result<&'static ControlPlane> {
     let cluster = ControlPlane::shared().await?;
-    cluster.images().insert(
-        "greeter",
-        Image::of(PYTHON).with_arguments(&["-m", "http.server"]),
-    );
+    cluster.images().insert("greeter", Image::of(PYTHON).with_arguments(&["-m", "http.server"]));
     cluster.images().insert("python", Image::of(PYTHON));
     Ok(cluster)
 }
@@ -40,10 +37,7 @@ async fn address(cluster: &ControlPlane, namespace: &str, service: &str) -> Resu
 
 /// One GET on a connection of its own.
 async fn get(url: &str) -> Result<String> {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .pool_max_idle_per_host(0)
-        .build()?;
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build()?;
     Ok(client.get(url).send().await?.error_for_status()?.text().await?)
 }
 
@@ -60,10 +54,7 @@ async fn a_chart_is_installed_upgraded_and_removed() {
     };
 
     helm(&["install", "greeter", chart]).await;
-    let url = format!(
-        "http://{}",
-        address(cluster, &namespace, "greeter").await.unwrap()
-    );
+    let url = format!("http://{}", address(cluster, &namespace, "greeter").await.unwrap());
     assert_eq!(get(&format!("{url}/config/greeting")).await.unwrap(), "hello");
     let first = get(&format!("{url}/about/pod")).await.unwrap();
     let second = get(&format!("{url}/about/pod")).await.unwrap();
@@ -72,10 +63,7 @@ async fn a_chart_is_installed_upgraded_and_removed() {
     helm(&["upgrade", "greeter", chart, "--set", "tag=2,greeting=welcome"]).await;
     assert_eq!(get(&format!("{url}/config/greeting")).await.unwrap(), "welcome");
     let rolled = get(&format!("{url}/about/pod")).await.unwrap();
-    assert!(
-        rolled != first && rolled != second,
-        "{rolled} was there before the upgrade"
-    );
+    assert!(rolled != first && rolled != second, "{rolled} was there before the upgrade");
 
     helm(&["uninstall", "greeter"]).await;
     wait::until("nobody listens on the Service's address any more", async || {
@@ -84,12 +72,7 @@ async fn a_chart_is_installed_upgraded_and_removed() {
     })
     .await
     .unwrap();
-    cluster
-        .kubectl(&["delete", "namespace", &namespace])
-        .await
-        .unwrap()
-        .stdout()
-        .unwrap();
+    cluster.kubectl(&["delete", "namespace", &namespace]).await.unwrap().stdout().unwrap();
 }
 
 #[tokio::test]
@@ -97,32 +80,14 @@ async fn a_chart_is_installed_upgraded_and_removed() {
 async fn a_changed_config_map_reaches_the_running_pod() {
     let cluster = cluster().await.unwrap();
     let namespace = cluster.namespace("changed").await.unwrap();
-    let install = [
-        "install",
-        "greeter",
-        greeter().to_str().unwrap(),
-        "--namespace",
-        &namespace,
-        "--wait",
-    ]
-    .map(str::to_owned);
+    let install = ["install", "greeter", greeter().to_str().unwrap(), "--namespace", &namespace, "--wait"]
+        .map(str::to_owned);
     let install: Vec<&str> = install.iter().map(String::as_str).collect();
     cluster.helm(&install).await.unwrap().stdout().unwrap();
-    let url = format!(
-        "http://{}/config/greeting",
-        address(cluster, &namespace, "greeter").await.unwrap()
-    );
+    let url = format!("http://{}/config/greeting", address(cluster, &namespace, "greeter").await.unwrap());
 
     let patch = r#"{"data":{"greeting":"good evening"}}"#;
-    let arguments = [
-        "patch",
-        "configmap",
-        "greeter",
-        "--namespace",
-        &namespace,
-        "--patch",
-        patch,
-    ];
+    let arguments = ["patch", "configmap", "greeter", "--namespace", &namespace, "--patch", patch];
     cluster.kubectl(&arguments).await.unwrap().stdout().unwrap();
 
     wait::until("both Pods serve the new greeting", async || {
@@ -185,14 +150,7 @@ async fn a_pod_has_the_rights_of_its_service_account_and_no_more() {
     cluster.apply(&pod.to_string()).await.unwrap();
 
     let done = "--for=jsonpath={.status.phase}=Succeeded";
-    let arguments = [
-        "wait",
-        done,
-        "pod/asks",
-        "--namespace",
-        &namespace,
-        "--timeout=60s",
-    ];
+    let arguments = ["wait", done, "pod/asks", "--namespace", &namespace, "--timeout=60s"];
     let outcome = cluster.kubectl(&arguments).await.unwrap();
 
     let log = cluster.container_log(&namespace, "asks", "asks").unwrap();

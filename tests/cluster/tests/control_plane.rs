@@ -38,10 +38,7 @@ async fn wait_for(cluster: &ControlPlane, pod: &str, condition: &str) -> Result<
 #[ignore = "needs the test control plane: run tests/run"]
 async fn the_api_server_stops_and_comes_back_with_everything_running() {
     let cluster = ControlPlane::start().await.unwrap();
-    cluster
-        .apply(&pod("before", &["sleep", "1000"], &json!({})).to_string())
-        .await
-        .unwrap();
+    cluster.apply(&pod("before", &["sleep", "1000"], &json!({})).to_string()).await.unwrap();
     wait_for(&cluster, "before", "condition=Ready").await.unwrap();
 
     cluster.stop_api_server().await.unwrap();
@@ -51,33 +48,18 @@ async fn the_api_server_stops_and_comes_back_with_everything_running() {
 
     wait_for(&cluster, "before", "condition=Ready").await.unwrap();
     let restarts = "jsonpath={.status.containerStatuses[0].restartCount}";
-    let restarts = cluster
-        .kubectl(&["get", "pod", "before", "--output", restarts])
-        .await
-        .unwrap();
+    let restarts = cluster.kubectl(&["get", "pod", "before", "--output", restarts]).await.unwrap();
     assert_eq!(restarts.stdout().unwrap(), "0", "the Pod ran on");
-    cluster
-        .apply(&pod("after", &["sleep", "1000"], &json!({})).to_string())
-        .await
-        .unwrap();
+    cluster.apply(&pod("after", &["sleep", "1000"], &json!({})).to_string()).await.unwrap();
     wait_for(&cluster, "after", "condition=Ready").await.unwrap();
-    cluster
-        .kubectl(&["delete", "pod", "before", "after"])
-        .await
-        .unwrap()
-        .stdout()
-        .unwrap();
+    cluster.kubectl(&["delete", "pod", "before", "after"]).await.unwrap().stdout().unwrap();
 }
 
 #[tokio::test]
 #[ignore = "needs the test control plane: run tests/run"]
 async fn a_container_that_ends_is_started_again_and_one_that_cannot_start_says_why() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let once = [
-        "sh",
-        "-c",
-        "echo run; test -e /state/ran || { touch /state/ran; exit 3; }; exec sleep 1000",
-    ];
+    let once = ["sh", "-c", "echo run; test -e /state/ran || { touch /state/ran; exit 3; }; exec sleep 1000"];
     let state = json!({"volumes": [{"name": "state", "emptyDir": {}}]});
     let mut crashes = pod("crashes", &once, &state);
     crashes["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "state", "mountPath": "/state"}]);
@@ -86,34 +68,16 @@ async fn a_container_that_ends_is_started_again_and_one_that_cannot_start_says_w
     unknown["spec"]["containers"][0]["image"] = json!("nobody/knows:this");
     cluster.apply(&unknown.to_string()).await.unwrap();
     let secret = json!({"volumes": [{"name": "s", "secret": {"secretName": "absent"}}]});
-    cluster
-        .apply(&pod("unfilled", &["sleep", "1000"], &secret).to_string())
-        .await
-        .unwrap();
+    cluster.apply(&pod("unfilled", &["sleep", "1000"], &secret).to_string()).await.unwrap();
     let root = json!({"securityContext": {"runAsNonRoot": true, "runAsUser": 0}});
-    cluster
-        .apply(&pod("root", &["sleep", "1000"], &root).to_string())
-        .await
-        .unwrap();
+    cluster.apply(&pod("root", &["sleep", "1000"], &root).to_string()).await.unwrap();
 
-    wait_for(
-        cluster,
-        "crashes",
-        "jsonpath={.status.containerStatuses[0].restartCount}=1",
-    )
-    .await
-    .unwrap();
+    wait_for(cluster, "crashes", "jsonpath={.status.containerStatuses[0].restartCount}=1").await.unwrap();
     wait_for(cluster, "crashes", "condition=Ready").await.unwrap();
     let code = "jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}";
-    let code = cluster
-        .kubectl(&["get", "pod", "crashes", "--output", code])
-        .await
-        .unwrap();
+    let code = cluster.kubectl(&["get", "pod", "crashes", "--output", code]).await.unwrap();
     assert_eq!(code.stdout().unwrap(), "3");
-    assert_eq!(
-        cluster.container_log("default", "crashes", "main").unwrap(),
-        "run\nrun\n"
-    );
+    assert_eq!(cluster.container_log("default", "crashes", "main").unwrap(), "run\nrun\n");
     for (name, reason) in [
         ("unknown", "ErrImagePull"),
         ("unfilled", "ContainerCreating"),
@@ -122,12 +86,7 @@ async fn a_container_that_ends_is_started_again_and_one_that_cannot_start_says_w
         let condition = format!("jsonpath={{.status.containerStatuses[0].state.waiting.reason}}={reason}");
         wait_for(cluster, name, &condition).await.unwrap();
     }
-    cluster
-        .kubectl(&["create", "secret", "generic", "absent"])
-        .await
-        .unwrap()
-        .stdout()
-        .unwrap();
+    cluster.kubectl(&["create", "secret", "generic", "absent"]).await.unwrap().stdout().unwrap();
     wait_for(cluster, "unfilled", "condition=Ready").await.unwrap();
 }
 
@@ -135,43 +94,20 @@ async fn a_container_that_ends_is_started_again_and_one_that_cannot_start_says_w
 #[ignore = "needs the test control plane: run tests/run"]
 async fn a_pod_is_asked_to_stop_and_killed_when_its_grace_is_over() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let obeys = [
-        "sh",
-        "-c",
-        "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.1; done",
-    ];
-    let refuses = [
-        "sh",
-        "-c",
-        "trap 'echo asked' TERM; echo up; while :; do sleep 0.1; done",
-    ];
+    let obeys = ["sh", "-c", "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.1; done"];
+    let refuses = ["sh", "-c", "trap 'echo asked' TERM; echo up; while :; do sleep 0.1; done"];
     for (name, command) in [("obeys", obeys), ("refuses", refuses)] {
-        cluster
-            .apply(&pod(name, &command, &json!({})).to_string())
-            .await
-            .unwrap();
+        cluster.apply(&pod(name, &command, &json!({})).to_string()).await.unwrap();
         wait::until(&format!("Pod {name} has set its trap"), async || {
-            ensure!(
-                cluster.container_log("default", name, "main")?.contains("up"),
-                "it has written nothing"
-            );
+            ensure!(cluster.container_log("default", name, "main")?.contains("up"), "it has written nothing");
             Ok(())
         })
         .await
         .unwrap();
 
-        cluster
-            .kubectl(&["delete", "pod", name])
-            .await
-            .unwrap()
-            .stdout()
-            .unwrap();
+        cluster.kubectl(&["delete", "pod", name]).await.unwrap().stdout().unwrap();
 
-        assert_eq!(
-            cluster.container_log("default", name, "main").unwrap(),
-            "up\nasked\n",
-            "{name}"
-        );
+        assert_eq!(cluster.container_log("default", name, "main").unwrap(), "up\nasked\n", "{name}");
     }
 }
 
@@ -185,10 +121,7 @@ async fn cluster_elsewhere() -> Result<(Child, String)> {
     let mut lines = BufReader::new(playground.stdout.take().context("no output")?).lines();
     while let Some(line) = lines.next_line().await? {
         if let Some(kubeconfig) = line.strip_prefix("export KUBECONFIG=") {
-            let folder = Path::new(kubeconfig)
-                .ancestors()
-                .nth(2)
-                .context("a path too short")?;
+            let folder = Path::new(kubeconfig).ancestors().nth(2).context("a path too short")?;
             return Ok((playground, folder.display().to_string()));
         }
     }
@@ -205,12 +138,7 @@ fn processes_of(folder: &str) -> Result<BTreeSet<String>> {
         };
         let targets = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
         if targets.into_iter().any(|target| target.starts_with(folder)) {
-            names.insert(
-                fs::read_to_string(process.join("comm"))
-                    .unwrap_or_default()
-                    .trim()
-                    .to_owned(),
-            );
+            names.insert(fs::read_to_string(process.join("comm")).unwrap_or_default().trim().to_owned());
         }
     }
     Ok(names)
@@ -233,25 +161,11 @@ async fn kill_9_leaves_nothing() {
     let admin = Path::new(&folder).join("credentials/admin.kubeconfig");
     let kubectl = ControlPlane::shared().await.unwrap().kubectl_program();
     let run = async |arguments: &[&str]| {
-        let outcome = Command::new(kubectl)
-            .arg("--kubeconfig")
-            .arg(&admin)
-            .args(arguments)
-            .output()
-            .await
-            .unwrap();
+        let outcome =
+            Command::new(kubectl).arg("--kubeconfig").arg(&admin).args(arguments).output().await.unwrap();
         assert!(outcome.status.success(), "{outcome:?}");
     };
-    run(&[
-        "run",
-        "lives",
-        "--image=isvc-registrar",
-        "--command",
-        "--",
-        "sleep",
-        "1000",
-    ])
-    .await;
+    run(&["run", "lives", "--image=isvc-registrar", "--command", "--", "sleep", "1000"]).await;
     run(&["wait", "--for=condition=Ready", "pod/lives", "--timeout=60s"]).await;
     let running = processes_of(&folder).unwrap();
     for name in ["etcd", "kube-apiserver", "kube-controller", "sleep"] {
@@ -269,14 +183,7 @@ async fn sigterm_takes_the_playground_down() {
     let (mut playground, folder) = cluster_elsewhere().await.unwrap();
 
     let pid = playground.id().unwrap().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-s", "TERM", &pid])
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().await.unwrap().success());
 
     assert!(playground.wait().await.unwrap().success());
     nothing_is_left(&folder).await.unwrap();

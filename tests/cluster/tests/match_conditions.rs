@@ -24,11 +24,7 @@ impl Scene {
         let cluster = ControlPlane::shared().await?;
         let namespace = cluster.namespace(purpose).await?;
         let recorder = Recorder::start().await?;
-        let scene = Self {
-            cluster,
-            namespace,
-            recorder,
-        };
+        let scene = Self { cluster, namespace, recorder };
         scene.configure(values).await?;
         Ok(scene)
     }
@@ -37,13 +33,7 @@ impl Scene {
     async fn configure(&self, values: &[&str]) -> Result<()> {
         let chart = workspace::chart();
         let chart = chart.to_str().context("a path that is no text")?;
-        let mut arguments = vec![
-            "template",
-            &self.namespace,
-            chart,
-            "--show-only",
-            "templates/webhook.yaml",
-        ];
+        let mut arguments = vec!["template", &self.namespace, chart, "--show-only", "templates/webhook.yaml"];
         arguments.extend(["--set", "certificate.existingSecret=unused"]);
         for value in values {
             arguments.extend(["--set-json", value]);
@@ -77,30 +67,14 @@ impl Scene {
     }
 
     async fn create(&self, manifest: &Value, flags: &[&str]) -> Result<String> {
-        let arguments = [
-            &["create", "--namespace", &self.namespace, "--filename", "-"],
-            flags,
-        ]
-        .concat();
-        self.cluster
-            .kubectl_with(&arguments, &manifest.to_string())
-            .await?
-            .stdout()
+        let arguments = [&["create", "--namespace", &self.namespace, "--filename", "-"], flags].concat();
+        self.cluster.kubectl_with(&arguments, &manifest.to_string()).await?.stdout()
     }
 
     /// Changes object `name` by a JSON merge patch.
     async fn patch(&self, name: &str, patch: Value, flags: &[&str]) -> Result<String> {
         let patch = patch.to_string();
-        let base = [
-            "patch",
-            "isvc",
-            name,
-            "--namespace",
-            &self.namespace,
-            "--type=merge",
-            "--patch",
-            &patch,
-        ];
+        let base = ["patch", "isvc", name, "--namespace", &self.namespace, "--type=merge", "--patch", &patch];
         self.cluster.kubectl(&[&base, flags].concat()).await?.stdout()
     }
 
@@ -145,53 +119,20 @@ async fn an_object_without_a_model_reaches_a_webhook_once_it_names_one() {
 
     scene.create(&bare, &[]).await.unwrap();
     assert_eq!(scene.asked(), "", "created without any label");
-    scene
-        .patch("bare", json!({"spec": {"predictor": {"minReplicas": 2}}}), &[])
-        .await
-        .unwrap();
+    scene.patch("bare", json!({"spec": {"predictor": {"minReplicas": 2}}}), &[]).await.unwrap();
     assert_eq!(scene.asked(), "", "changed without any label or annotation");
-    scene
-        .patch("bare", labels(json!({"app": "x"})), &[])
-        .await
-        .unwrap();
+    scene.patch("bare", labels(json!({"app": "x"})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "", "a label of somebody else");
-    scene
-        .patch("bare", labels(json!({VERSION: "3"})), &[])
-        .await
-        .unwrap();
+    scene.patch("bare", labels(json!({VERSION: "3"})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "", "a version alone names no model");
-    scene
-        .patch("bare", labels(json!({MODEL: "1"})), &[])
-        .await
-        .unwrap();
+    scene.patch("bare", labels(json!({MODEL: "1"})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "register UPDATE", "the model's label added");
-    scene
-        .patch(
-            "bare",
-            json!({"metadata": {"finalizers": ["example.com/x"]}}),
-            &[],
-        )
-        .await
-        .unwrap();
-    assert_eq!(
-        scene.asked(),
-        "late UPDATE",
-        "a finalizer, with a model and without an id"
-    );
-    scene
-        .patch(
-            "bare",
-            labels(json!({"app": null, MODEL: null, VERSION: null})),
-            &[],
-        )
-        .await
-        .unwrap();
+    scene.patch("bare", json!({"metadata": {"finalizers": ["example.com/x"]}}), &[]).await.unwrap();
+    assert_eq!(scene.asked(), "late UPDATE", "a finalizer, with a model and without an id");
+    scene.patch("bare", labels(json!({"app": null, MODEL: null, VERSION: null})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "register UPDATE", "all labels dropped");
 
-    scene
-        .create(&manifest("named", json!({MODEL: "1"})), &["--dry-run=server"])
-        .await
-        .unwrap();
+    scene.create(&manifest("named", json!({MODEL: "1"})), &["--dry-run=server"]).await.unwrap();
     assert_eq!(scene.asked(), "register CREATE", "a dry run");
 }
 
@@ -200,55 +141,30 @@ async fn an_object_without_a_model_reaches_a_webhook_once_it_names_one() {
 async fn an_object_with_a_model_reaches_a_webhook_with_what_decides_about_its_entry() {
     let scene = Scene::set("with", &[]).await.unwrap();
 
-    scene
-        .create(&manifest("named", json!({MODEL: "1"})), &[])
-        .await
-        .unwrap();
+    scene.create(&manifest("named", json!({MODEL: "1"})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "register CREATE", "created with a model");
     scene
-        .patch(
-            "named",
-            json!({"spec": {"predictor": {"model": {"runtime": "triton"}}}}),
-            &[],
-        )
+        .patch("named", json!({"spec": {"predictor": {"model": {"runtime": "triton"}}}}), &[])
         .await
         .unwrap();
     assert_eq!(scene.asked(), "late UPDATE", "changed before it has its id");
     scene.patch("named", labels(json!({ID: "7"})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "register UPDATE", "the id added");
-    scene
-        .patch("named", json!({"spec": {"predictor": {"minReplicas": 2}}}), &[])
-        .await
-        .unwrap();
+    scene.patch("named", json!({"spec": {"predictor": {"minReplicas": 2}}}), &[]).await.unwrap();
     assert_eq!(scene.asked(), "", "scaled, with its id");
-    scene
-        .patch("named", json!({"metadata": {"annotations": {"note": "x"}}}), &[])
-        .await
-        .unwrap();
+    scene.patch("named", json!({"metadata": {"annotations": {"note": "x"}}}), &[]).await.unwrap();
     assert_eq!(scene.asked(), "", "an annotation of somebody else");
     let status = json!({"status": {"url": "http://named.example.com"}});
-    scene
-        .patch("named", status, &["--subresource=status"])
-        .await
-        .unwrap();
+    scene.patch("named", status, &["--subresource=status"]).await.unwrap();
     assert_eq!(scene.asked(), "", "a status");
     for (what, change) in [
         ("another model", labels(json!({MODEL: "2"}))),
         ("a version", labels(json!({VERSION: "3"}))),
         ("an empty version", labels(json!({VERSION: ""}))),
         ("the empty version dropped", labels(json!({VERSION: null}))),
-        (
-            "a registry by name",
-            labels(json!({"modelregistry.kubeflow.org/name": "r"})),
-        ),
-        (
-            "its namespace",
-            labels(json!({"modelregistry.kubeflow.org/namespace": "n"})),
-        ),
-        (
-            "a registry by URL",
-            json!({"metadata": {"annotations": {URL: "http://r.example.com"}}}),
-        ),
+        ("a registry by name", labels(json!({"modelregistry.kubeflow.org/name": "r"}))),
+        ("its namespace", labels(json!({"modelregistry.kubeflow.org/namespace": "n"}))),
+        ("a registry by URL", json!({"metadata": {"annotations": {URL: "http://r.example.com"}}})),
         ("another id", labels(json!({ID: "8"}))),
         ("the id dropped", labels(json!({ID: null}))),
         ("the model dropped", labels(json!({MODEL: null}))),
@@ -272,30 +188,14 @@ async fn an_object_that_is_being_deleted_reaches_no_webhook() {
     scene.create(&object, &[]).await.unwrap();
     scene.asked();
 
-    let delete = [
-        "delete",
-        "isvc",
-        "held",
-        "--namespace",
-        &scene.namespace,
-        "--wait=false",
-    ];
+    let delete = ["delete", "isvc", "held", "--namespace", &scene.namespace, "--wait=false"];
     scene.cluster.kubectl(&delete).await.unwrap().stdout().unwrap();
-    scene
-        .patch("held", labels(json!({MODEL: "2"})), &[])
-        .await
-        .unwrap();
-    scene
-        .patch("held", json!({"metadata": {"finalizers": null}}), &[])
-        .await
-        .unwrap();
+    scene.patch("held", labels(json!({MODEL: "2"})), &[]).await.unwrap();
+    scene.patch("held", json!({"metadata": {"finalizers": null}}), &[]).await.unwrap();
 
     assert_eq!(scene.asked(), "");
-    let gone = scene
-        .cluster
-        .kubectl(&["get", "isvc", "held", "--namespace", &scene.namespace])
-        .await
-        .unwrap();
+    let gone =
+        scene.cluster.kubectl(&["get", "isvc", "held", "--namespace", &scene.namespace]).await.unwrap();
     assert!(gone.stderr.contains("NotFound"), "{gone:?}");
 }
 
@@ -305,38 +205,17 @@ async fn exempt_users_and_groups_reach_no_webhook() {
     let users = r#"webhook.exempt.users=["kserve"]"#;
     let groups = r#"webhook.exempt.groups=["restorers"]"#;
     let scene = Scene::set("exempt", &[users, groups]).await.unwrap();
-    let members = [
-        "create",
-        "rolebinding",
-        "all",
-        "--clusterrole=cluster-admin",
-        "--namespace",
-        &scene.namespace,
-    ];
+    let members =
+        ["create", "rolebinding", "all", "--clusterrole=cluster-admin", "--namespace", &scene.namespace];
     let members = [&members[..], &["--user=kserve", "--user=velero", "--user=anna"]].concat();
     scene.cluster.kubectl(&members).await.unwrap().stdout().unwrap();
 
     for (name, flags, expected) in [
         ("by-user", &["--as=kserve"][..], ""),
-        (
-            "by-group",
-            &[
-                "--as=velero",
-                "--as-group=restorers",
-                "--as-group=system:authenticated",
-            ],
-            "",
-        ),
-        (
-            "by-other",
-            &["--as=anna", "--as-group=system:authenticated"],
-            "register CREATE",
-        ),
+        ("by-group", &["--as=velero", "--as-group=restorers", "--as-group=system:authenticated"], ""),
+        ("by-other", &["--as=anna", "--as-group=system:authenticated"], "register CREATE"),
     ] {
-        scene
-            .create(&manifest(name, json!({MODEL: "1"})), flags)
-            .await
-            .unwrap();
+        scene.create(&manifest(name, json!({MODEL: "1"})), flags).await.unwrap();
         assert_eq!(scene.asked(), expected, "{name}");
     }
 }
@@ -345,18 +224,11 @@ async fn exempt_users_and_groups_reach_no_webhook() {
 #[ignore = "needs the test control plane: run tests/run"]
 async fn a_namespace_that_is_switched_off_reaches_no_webhook() {
     let scene = Scene::set("off", &[]).await.unwrap();
-    let label = [
-        "label",
-        "namespace",
-        &scene.namespace,
-        "modelregistry.kubeflow.org/registrar=off",
-    ];
+    let label = ["label", "namespace", &scene.namespace, "modelregistry.kubeflow.org/registrar=off"];
     scene.cluster.kubectl(&label).await.unwrap().stdout().unwrap();
 
     wait::until("the API server sees the namespace's label", async || {
-        scene
-            .create(&manifest("any", json!({MODEL: "1"})), &["--dry-run=server"])
-            .await?;
+        scene.create(&manifest("any", json!({MODEL: "1"})), &["--dry-run=server"]).await?;
         let asked = scene.asked();
         ensure!(asked.is_empty(), "{asked}");
         Ok(())
@@ -368,24 +240,12 @@ async fn a_namespace_that_is_switched_off_reaches_no_webhook() {
 #[tokio::test]
 #[ignore = "needs the test control plane: run tests/run"]
 async fn objects_without_a_model_are_seen_when_the_policy_wants_it() {
-    let scene = Scene::set("missing", &[r#"registration.onMissing="deny""#])
-        .await
-        .unwrap();
+    let scene = Scene::set("missing", &[r#"registration.onMissing="deny""#]).await.unwrap();
 
     scene.create(&manifest("bare", json!({})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "register CREATE");
-    scene
-        .patch(
-            "bare",
-            json!({"metadata": {"finalizers": ["example.com/x"]}}),
-            &[],
-        )
-        .await
-        .unwrap();
+    scene.patch("bare", json!({"metadata": {"finalizers": ["example.com/x"]}}), &[]).await.unwrap();
     assert_eq!(scene.asked(), "", "a controller's finalizer");
-    scene
-        .patch("bare", labels(json!({VERSION: "1"})), &[])
-        .await
-        .unwrap();
+    scene.patch("bare", labels(json!({VERSION: "1"})), &[]).await.unwrap();
     assert_eq!(scene.asked(), "register UPDATE", "one of our labels");
 }

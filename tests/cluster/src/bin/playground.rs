@@ -39,9 +39,7 @@ async fn play(bare: bool) -> Result<()> {
     }
     say("Starting a registry, and installing the chart.");
     let registry = Registry::start(&cluster).await?;
-    let model = registry
-        .post("registered_models", &json!({"name": "iris"}))
-        .await?;
+    let model = registry.post("registered_models", &json!({"name": "iris"})).await?;
     ensure!(
         model["id"] == SAMPLE_MODEL,
         "the registry is not a new one: its next model has the id {}",

@@ -130,33 +130,16 @@ impl ContainerRunner {
             .find(reference)
             .with_context(|| format!("no program stands for image {reference:?}"))
             .map_err(|error| ("ErrImagePull", error))?;
-        let sandbox = self
-            .sandbox(&image)
-            .await
-            .map_err(|error| ("CreateContainerConfigError", error))?;
-        let leash = sandbox
-            .start(&self.log(attempt))
-            .map_err(|error| ("RunContainerError", error))?;
+        let sandbox = self.sandbox(&image).await.map_err(|error| ("CreateContainerConfigError", error))?;
+        let leash = sandbox.start(&self.log(attempt)).map_err(|error| ("RunContainerError", error))?;
         Ok((sandbox, leash))
     }
 
     async fn sandbox(&self, image: &Image) -> Result<Sandbox> {
         let node_address = self.kubelet.node_address();
-        let downward = Downward {
-            pod: &self.pod,
-            pod_address: self.address,
-            node_address,
-        };
+        let downward = Downward { pod: &self.pod, pod_address: self.address, node_address };
         let variables = self.kubelet.environment(downward, &self.container).await?;
-        Sandbox::new(
-            &self.kubelet,
-            &self.pod,
-            &self.container,
-            image,
-            &self.mounts,
-            variables,
-            self.address,
-        )
+        Sandbox::new(&self.kubelet, &self.pod, &self.container, image, &self.mounts, variables, self.address)
     }
 
     /// Looks after the running process until it has ended.
@@ -165,12 +148,7 @@ impl ContainerRunner {
         let started_at = now();
         self.reporter.runs(&started_at);
         let log = self.log(attempt);
-        let probed = Probed {
-            container: &self.container,
-            address: self.address,
-            sandbox,
-            log: &log,
-        };
+        let probed = Probed { container: &self.container, address: self.address, sandbox, log: &log };
         let mut stop = self.stop.clone();
         let (code, why, ordered) = tokio::select! {
             code = leash.wait() => (code, None, false),
@@ -180,21 +158,13 @@ impl ContainerRunner {
             grace = ordered(&mut stop) => (self.terminate(&probed, &mut leash, grace).await, None, true),
         };
         self.ended(code, why, started_at);
-        End {
-            code,
-            ordered,
-            ran: since.elapsed(),
-        }
+        End { code, ordered, ran: since.elapsed() }
     }
 
     /// Ends the process: preStop hook, SIGTERM, and SIGKILL when the grace is over.
     async fn terminate(&self, probed: &Probed<'_>, leash: &mut Leash, grace: Duration) -> i32 {
         let deadline = Instant::now() + grace;
-        let hook = self
-            .container
-            .lifecycle
-            .as_ref()
-            .and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let hook = self.container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
         if let Some(hook) = hook {
             let work = async {
                 if let Some(pause) = &hook.sleep {
@@ -212,9 +182,7 @@ impl ContainerRunner {
                 tracing::warn!(container = %self.container.name, error = format!("{error:#}"), "the preStop hook failed");
             }
         }
-        leash
-            .stop(deadline.saturating_duration_since(Instant::now()))
-            .await
+        leash.stop(deadline.saturating_duration_since(Instant::now())).await
     }
 
     fn ended(&self, code: i32, why: Option<String>, started_at: Time) {
@@ -234,10 +202,7 @@ impl ContainerRunner {
             ..ContainerStateTerminated::default()
         };
         self.reporter.update(|report| {
-            report.state = ContainerState {
-                terminated: Some(terminated),
-                ..ContainerState::default()
-            };
+            report.state = ContainerState { terminated: Some(terminated), ..ContainerState::default() };
             report.started = false;
             // A container for initialization is ready once it has done its work.
             report.ready = self.initializes && code == 0;
@@ -245,11 +210,7 @@ impl ContainerRunner {
     }
 
     fn grace(&self) -> Duration {
-        let seconds = self
-            .pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.termination_grace_period_seconds);
+        let seconds = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
         Duration::from_secs(seconds.unwrap_or(DEFAULT_GRACE).unsigned_abs())
     }
 
@@ -261,9 +222,7 @@ impl ContainerRunner {
 
 /// Where a Pod's containers write; named so that a person finds it.
 pub(super) fn log_folder(logs: &Path, pod: &Pod) -> PathBuf {
-    logs.join("pods")
-        .join(pod.namespace().unwrap_or_default())
-        .join(pod.name_any())
+    logs.join("pods").join(pod.namespace().unwrap_or_default()).join(pod.name_any())
 }
 
 /// Waits for the order to stop; returns the grace. An order that can no longer come counts as one without grace.

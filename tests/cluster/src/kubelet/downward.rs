@@ -38,12 +38,9 @@ impl Downward<'_> {
             "metadata.labels" => lines(self.pod.labels()),
             "metadata.annotations" => lines(self.pod.annotations()),
             "spec.nodeName" => NODE.to_owned(),
-            "spec.serviceAccountName" => self
-                .pod
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.service_account_name.clone())
-                .unwrap_or_default(),
+            "spec.serviceAccountName" => {
+                self.pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone()).unwrap_or_default()
+            }
             "status.podIP" | "status.podIPs" => self.pod_address.to_string(),
             "status.hostIP" | "status.hostIPs" => self.node_address.to_string(),
             _ => bail!("fieldPath {path} is not known"),
@@ -58,9 +55,6 @@ fn subscript(path: &str) -> Option<(&str, &str)> {
 
 /// The form that the kubelet gives to a whole map in a file.
 fn lines(map: &BTreeMap<String, String>) -> String {
-    let lines: Vec<String> = map
-        .iter()
-        .map(|(key, value)| format!("{key}={value:?}"))
-        .collect();
+    let lines: Vec<String> = map.iter().map(|(key, value)| format!("{key}={value:?}")).collect();
     lines.join("\n")
 }

@@ -31,19 +31,11 @@ impl Kubelet {
         let mut variables = Variables::from([
             ("PATH".to_owned(), PATH.to_owned()),
             ("HOSTNAME".to_owned(), pod.name_any()),
-            (
-                "KUBERNETES_SERVICE_HOST".to_owned(),
-                self.setup.addresses.api_server().to_string(),
-            ),
+            ("KUBERNETES_SERVICE_HOST".to_owned(), self.setup.addresses.api_server().to_string()),
             ("KUBERNETES_SERVICE_PORT".to_owned(), "443".to_owned()),
             ("KUBERNETES_SERVICE_PORT_HTTPS".to_owned(), "443".to_owned()),
         ]);
-        if pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.enable_service_links)
-            .unwrap_or(true)
-        {
+        if pod.spec.as_ref().and_then(|spec| spec.enable_service_links).unwrap_or(true) {
             let services = Api::<Service>::namespaced(self.client.clone(), namespace(pod));
             for service in services.list(&ListParams::default()).await?.items {
                 add_service_links(&mut variables, &service);
@@ -59,10 +51,7 @@ impl Kubelet {
                 bail!("an envFrom source is neither configMapRef nor secretRef");
             };
             for (key, value) in map.unwrap_or_default() {
-                variables.insert(
-                    format!("{prefix}{key}"),
-                    String::from_utf8_lossy(&value).into_owned(),
-                );
+                variables.insert(format!("{prefix}{key}"), String::from_utf8_lossy(&value).into_owned());
             }
         }
         for variable in container.env.iter().flatten() {
@@ -80,33 +69,25 @@ impl Kubelet {
         before: &Variables,
     ) -> Result<Option<String>> {
         let Some(source) = &variable.value_from else {
-            return Ok(Some(expand(
-                variable.value.as_deref().unwrap_or_default(),
-                before,
-            )));
+            return Ok(Some(expand(variable.value.as_deref().unwrap_or_default(), before)));
         };
         if let Some(field) = &source.field_ref {
             return downward.field(&field.field_path).map(Some);
         }
         let (map, key, optional) = if let Some(reference) = &source.config_map_key_ref {
             (
-                self.config_map(downward.pod, &reference.name, reference.optional)
-                    .await?,
+                self.config_map(downward.pod, &reference.name, reference.optional).await?,
                 &reference.key,
                 reference.optional,
             )
         } else if let Some(reference) = &source.secret_key_ref {
             (
-                self.secret(downward.pod, &reference.name, reference.optional)
-                    .await?,
+                self.secret(downward.pod, &reference.name, reference.optional).await?,
                 &reference.key,
                 reference.optional,
             )
         } else {
-            bail!(
-                "the source of variable {} is not supported by the tests' kubelet",
-                variable.name
-            );
+            bail!("the source of variable {} is not supported by the tests' kubelet", variable.name);
         };
         match map.and_then(|mut map| map.remove(key)) {
             Some(value) => Ok(Some(String::from_utf8_lossy(&value).into_owned())),
@@ -122,25 +103,13 @@ impl Kubelet {
         name: &str,
         optional: Option<bool>,
     ) -> Result<Option<BTreeMap<String, Vec<u8>>>> {
-        let found = Api::<ConfigMap>::namespaced(self.client.clone(), namespace(pod))
-            .get_opt(name)
-            .await?;
+        let found = Api::<ConfigMap>::namespaced(self.client.clone(), namespace(pod)).get_opt(name).await?;
         if found.is_none() && optional != Some(true) {
             bail!("configmap {name:?} not found");
         }
         Ok(found.map(|map| {
-            let text = map
-                .data
-                .into_iter()
-                .flatten()
-                .map(|(key, value)| (key, value.into_bytes()));
-            text.chain(
-                map.binary_data
-                    .into_iter()
-                    .flatten()
-                    .map(|(key, value)| (key, value.0)),
-            )
-            .collect()
+            let text = map.data.into_iter().flatten().map(|(key, value)| (key, value.into_bytes()));
+            text.chain(map.binary_data.into_iter().flatten().map(|(key, value)| (key, value.0))).collect()
         }))
     }
 
@@ -151,20 +120,11 @@ impl Kubelet {
         name: &str,
         optional: Option<bool>,
     ) -> Result<Option<BTreeMap<String, Vec<u8>>>> {
-        let found = Api::<Secret>::namespaced(self.client.clone(), namespace(pod))
-            .get_opt(name)
-            .await?;
+        let found = Api::<Secret>::namespaced(self.client.clone(), namespace(pod)).get_opt(name).await?;
         if found.is_none() && optional != Some(true) {
             bail!("secret {name:?} not found");
         }
-        Ok(found.map(|secret| {
-            secret
-                .data
-                .into_iter()
-                .flatten()
-                .map(|(key, value)| (key, value.0))
-                .collect()
-        }))
+        Ok(found.map(|secret| secret.data.into_iter().flatten().map(|(key, value)| (key, value.0)).collect()))
     }
 }
 
@@ -176,10 +136,7 @@ fn namespace(pod: &Pod) -> &str {
 /// can clash with a program's own (`<SERVICE>_PORT` is a URL), which is worth meeting in a test.
 fn add_service_links(variables: &mut Variables, service: &Service) {
     let Some(spec) = &service.spec else { return };
-    let Some(host) = spec
-        .cluster_ip
-        .as_deref()
-        .filter(|address| !address.is_empty() && *address != "None")
+    let Some(host) = spec.cluster_ip.as_deref().filter(|address| !address.is_empty() && *address != "None")
     else {
         return;
     };
@@ -232,11 +189,7 @@ pub(super) fn expand(text: &str, variables: &Variables) -> String {
 
 /// Replaces references in each of a container's arguments.
 pub(super) fn expand_all(texts: Option<&Vec<String>>, variables: &Variables) -> Vec<String> {
-    texts
-        .into_iter()
-        .flatten()
-        .map(|text| expand(text, variables))
-        .collect()
+    texts.into_iter().flatten().map(|text| expand(text, variables)).collect()
 }
 
 #[cfg(test)]

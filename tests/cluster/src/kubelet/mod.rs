@@ -56,13 +56,7 @@ impl Kubelet {
         images: Arc<Images>,
         announcements: Announcements,
     ) -> Arc<Self> {
-        Arc::new(Self {
-            client,
-            setup,
-            images,
-            announcements,
-            sources: watch::Sender::new(0),
-        })
+        Arc::new(Self { client, setup, images, announcements, sources: watch::Sender::new(0) })
     }
 
     /// Registers the Node.
@@ -74,9 +68,7 @@ impl Kubelet {
                 "addresses": [{"type": "InternalIP", "address": self.node_address()}],
             },
         }))?;
-        Api::all(self.client.clone())
-            .create(&PostParams::default(), &node)
-            .await?;
+        Api::all(self.client.clone()).create(&PostParams::default(), &node).await?;
         Ok(())
     }
 
@@ -93,9 +85,7 @@ impl Kubelet {
         let mut pods: HashMap<String, watch::Sender<Option<Arc<Pod>>>> = HashMap::new();
         let mut listed = Vec::new();
         let api: Api<Pod> = Api::all(self.client.clone());
-        let mut events = watch_objects(api, watcher::Config::default())
-            .default_backoff()
-            .boxed();
+        let mut events = watch_objects(api, watcher::Config::default()).default_backoff().boxed();
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Init) => listed.clear(),
@@ -142,9 +132,7 @@ impl Kubelet {
             + 'static,
     {
         let api: Api<PartialObjectMeta<K>> = Api::all(self.client.clone());
-        let mut events = watch_objects(api, watcher::Config::default())
-            .default_backoff()
-            .boxed();
+        let mut events = watch_objects(api, watcher::Config::default()).default_backoff().boxed();
         loop {
             match events.try_next().await {
                 Ok(Some(_)) => self.sources.send_modify(|count| *count += 1),
@@ -160,10 +148,6 @@ impl Kubelet {
 
     /// Where a Pod's files are.
     fn folder(&self, pod: &Pod) -> PathBuf {
-        self.setup
-            .work
-            .path()
-            .join("pods")
-            .join(pod.uid().unwrap_or_default())
+        self.setup.work.path().join("pods").join(pod.uid().unwrap_or_default())
     }
 }

@@ -39,20 +39,10 @@ struct PodRunner {
 pub(super) async fn run(kubelet: Arc<Kubelet>, pod: Arc<Pod>, seen: watch::Receiver<Option<Arc<Pod>>>) {
     let address = kubelet.setup.addresses.next_pod();
     let count = containers(&pod).count();
-    let report = ContainerReport {
-        state: waiting("PodInitializing", ""),
-        ..ContainerReport::default()
-    };
-    let reports = Arc::new(watch::Sender::new(PodReport {
-        containers: vec![report; count],
-        finished: false,
-    }));
-    let runner = PodRunner {
-        kubelet,
-        pod,
-        address,
-        reports,
-    };
+    let report = ContainerReport { state: waiting("PodInitializing", ""), ..ContainerReport::default() };
+    let reports =
+        Arc::new(watch::Sender::new(PodReport { containers: vec![report; count], finished: false }));
+    let runner = PodRunner { kubelet, pod, address, reports };
 
     let (order, mut stop) = watch::channel(None);
     let life = async {
@@ -108,9 +98,8 @@ impl PodRunner {
                 _ = ordered(&mut stop) => return,
             }
         }
-        let prepared: anyhow::Result<Vec<Vec<Mount>>> = containers(&self.pod)
-            .map(|(container, _)| volumes.mounts(container))
-            .collect();
+        let prepared: anyhow::Result<Vec<Vec<Mount>>> =
+            containers(&self.pod).map(|(container, _)| volumes.mounts(container)).collect();
         let mounts = match prepared {
             Ok(mounts) => mounts,
             Err(error) => {
@@ -119,10 +108,9 @@ impl PodRunner {
                 return;
             }
         };
-        if let Err(error) = fs::create_dir_all(log_folder(
-            &self.kubelet.setup.work.path().join("logs"),
-            &self.pod,
-        )) {
+        if let Err(error) =
+            fs::create_dir_all(log_folder(&self.kubelet.setup.work.path().join("logs"), &self.pod))
+        {
             tracing::warn!(%error, "a Pod has no folder for its logs");
         }
         let runners = containers(&self.pod).zip(mounts).enumerate().map(
@@ -146,11 +134,7 @@ impl PodRunner {
     }
 
     fn restart(&self, initializes: bool) -> Restart {
-        let policy = self
-            .pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.restart_policy.as_deref());
+        let policy = self.pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
         match policy {
             Some("Never") => Restart::Never,
             Some("OnFailure") => Restart::OnFailure,
@@ -168,27 +152,16 @@ impl PodRunner {
     }
 
     fn pods(&self) -> Api<Pod> {
-        Api::namespaced(
-            self.kubelet.client.clone(),
-            &self.pod.namespace().unwrap_or_default(),
-        )
+        Api::namespaced(self.kubelet.client.clone(), &self.pod.namespace().unwrap_or_default())
     }
 
     /// Does the scheduler's work.
     async fn bind(&self) {
-        if self
-            .pod
-            .spec
-            .as_ref()
-            .is_some_and(|spec| spec.node_name.is_some())
-        {
+        if self.pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) {
             return;
         }
         let binding = Binding {
-            metadata: ObjectMeta {
-                name: self.pod.metadata.name.clone(),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: self.pod.metadata.name.clone(), ..ObjectMeta::default() },
             target: ObjectReference {
                 kind: Some("Node".to_owned()),
                 name: Some(NODE.to_owned()),
@@ -198,9 +171,8 @@ impl PodRunner {
         let name = self.pod.name_any();
         let parameters = PostParams::default();
         let pods = self.pods();
-        while let Err(error) = pods
-            .create_subresource::<_, Status>("binding", &name, &parameters, &binding)
-            .await
+        while let Err(error) =
+            pods.create_subresource::<_, Status>("binding", &name, &parameters, &binding).await
         {
             if !self.worth_repeating("binding", &error).await {
                 return;
@@ -215,19 +187,11 @@ impl PodRunner {
         let mut written: Option<PodStatus> = None;
         loop {
             let report = reports.borrow_and_update().clone();
-            let status = compose(
-                &self.pod,
-                &report,
-                self.address,
-                self.kubelet.node_address(),
-                written.as_ref(),
-            );
+            let status =
+                compose(&self.pod, &report, self.address, self.kubelet.node_address(), written.as_ref());
             if written.as_ref() != Some(&status) {
                 if is_ready(&status) {
-                    let pod = Pod {
-                        status: Some(status.clone()),
-                        ..(*self.pod).clone()
-                    };
+                    let pod = Pod { status: Some(status.clone()), ..(*self.pod).clone() };
                     self.kubelet.announcements.ready(pod).await;
                 }
                 // A strategic merge keeps the conditions of others, such as the one that an eviction sets.
@@ -248,10 +212,7 @@ impl PodRunner {
     async fn delete(&self) {
         let parameters = DeleteParams {
             grace_period_seconds: Some(0),
-            preconditions: Some(Preconditions {
-                uid: self.pod.uid(),
-                resource_version: None,
-            }),
+            preconditions: Some(Preconditions { uid: self.pod.uid(), resource_version: None }),
             ..DeleteParams::default()
         };
         let (pods, name) = (self.pods(), self.pod.name_any());
@@ -285,12 +246,7 @@ async fn run_in_order(first: Vec<ContainerRunner>, main: Vec<ContainerRunner>) {
 
 /// All containers of a Pod in the order of its reports; the flag marks those for initialization.
 fn containers(pod: &Pod) -> impl Iterator<Item = (&Container, bool)> {
-    let first = pod
-        .spec
-        .iter()
-        .flat_map(|spec| spec.init_containers.iter().flatten());
+    let first = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     let main = pod.spec.iter().flat_map(|spec| &spec.containers);
-    first
-        .map(|container| (container, true))
-        .chain(main.map(|container| (container, false)))
+    first.map(|container| (container, true)).chain(main.map(|container| (container, false)))
 }

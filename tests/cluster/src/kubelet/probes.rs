@@ -84,11 +84,7 @@ impl Probed<'_> {
     }
 
     async fn check(&self, probe: &Probe) -> Result<()> {
-        let seconds = probe
-            .timeout_seconds
-            .unwrap_or(DEFAULT_TIMEOUT)
-            .max(1)
-            .unsigned_abs();
+        let seconds = probe.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT).max(1).unsigned_abs();
         let limit = Duration::from_secs(seconds.into());
         let Ok(outcome) = timeout(limit, self.ask(probe)).await else {
             bail!("no answer within {seconds} s")
@@ -119,19 +115,13 @@ impl Probed<'_> {
         let host = action.host.clone().unwrap_or_else(|| self.address.to_string());
         let path = action.path.as_deref().unwrap_or("/").trim_start_matches('/');
         let url = format!("{scheme}://{host}:{}/{path}", self.port(&action.port)?);
-        let client = reqwest::Client::builder()
-            .tls_danger_accept_invalid_certs(true)
-            .no_proxy()
-            .build()?;
+        let client = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).no_proxy().build()?;
         let mut request = client.get(&url).header("user-agent", "kube-probe/tests");
         for header in action.http_headers.iter().flatten() {
             request = request.header(&header.name, &header.value);
         }
         let status = request.send().await?.status();
-        ensure!(
-            status.is_success() || status.is_redirection(),
-            "{url} answers {status}"
-        );
+        ensure!(status.is_success() || status.is_redirection(), "{url} answers {status}");
         Ok(())
     }
 

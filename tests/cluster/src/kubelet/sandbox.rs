@@ -60,28 +60,19 @@ impl Sandbox {
         let root = folder.join("root");
         fs::create_dir_all(&root)?;
         let hosts = folder.join("hosts");
-        fs::write(
-            &hosts,
-            format!("127.0.0.1\tlocalhost\n{address}\t{}\n", pod.name_any()),
-        )?;
+        fs::write(&hosts, format!("127.0.0.1\tlocalhost\n{address}\t{}\n", pod.name_any()))?;
 
         let entrypoint = entrypoint(image);
-        let read_only_root = container
-            .security_context
-            .as_ref()
-            .and_then(|context| context.read_only_root_filesystem)
-            == Some(true);
+        let read_only_root =
+            container.security_context.as_ref().and_then(|context| context.read_only_root_filesystem)
+                == Some(true);
         let groups: Vec<String> = identity.groups.iter().map(ToString::to_string).collect();
         let mut view = vec![
             path(&root),
             mode(read_only_root),
             identity.user.to_string(),
             identity.group.to_string(),
-            if groups.is_empty() {
-                "-".to_owned()
-            } else {
-                groups.join(",")
-            },
+            if groups.is_empty() { "-".to_owned() } else { groups.join(",") },
         ];
         view.extend([path(&image.program), entrypoint.clone(), mode(true)]);
         view.extend([path(&hosts), "/etc/hosts".to_owned(), mode(false)]);
@@ -99,12 +90,7 @@ impl Sandbox {
             let inside = ["env", "--chdir", folder, "--"].map(str::to_owned);
             command = inside.into_iter().chain(command).collect();
         }
-        Ok(Self {
-            view,
-            variables,
-            command,
-            lock: kubelet.setup.work.lock(),
-        })
+        Ok(Self { view, variables, command, lock: kubelet.setup.work.lock() })
     }
 
     /// Starts the container's process.
@@ -119,15 +105,7 @@ impl Sandbox {
 
     fn spawn(&self, command: &[String], log: &Path) -> Result<Leash> {
         LeashedCommand::new("unshare")
-            .arguments([
-                "--mount",
-                "--propagation",
-                "private",
-                "sh",
-                "-c",
-                SCRIPT,
-                "sandbox",
-            ])
+            .arguments(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sandbox"])
             .arguments(&self.view)
             .arguments(["--"])
             .arguments(command)
@@ -148,17 +126,12 @@ impl Identity {
             .and_then(|context| context.run_as_non_root)
             .or_else(|| of_pod?.run_as_non_root)
             .unwrap_or(false);
-        ensure!(
-            user != 0 || !must_not_be_root,
-            "container has runAsNonRoot and image will run as root"
-        );
+        ensure!(user != 0 || !must_not_be_root, "container has runAsNonRoot and image will run as root");
         let group = of_container
             .and_then(|context| context.run_as_group)
             .or_else(|| of_pod?.run_as_group)
             .unwrap_or(0);
-        let mut groups = of_pod
-            .and_then(|context| context.supplemental_groups.clone())
-            .unwrap_or_default();
+        let mut groups = of_pod.and_then(|context| context.supplemental_groups.clone()).unwrap_or_default();
         groups.extend(of_pod.and_then(|context| context.fs_group));
         Ok(Self { user, group, groups })
     }
@@ -166,10 +139,7 @@ impl Identity {
 
 /// Where the image's program lies in the container.
 fn entrypoint(image: &Image) -> String {
-    format!(
-        "/{}",
-        image.program.file_name().unwrap_or_default().to_string_lossy()
-    )
+    format!("/{}", image.program.file_name().unwrap_or_default().to_string_lossy())
 }
 
 fn path(path: &Path) -> String {

@@ -47,8 +47,7 @@ impl Reporter {
 
     /// Changes the report.
     pub(super) fn update(&self, change: impl FnOnce(&mut ContainerReport)) {
-        self.reports
-            .send_modify(|report| change(&mut report.containers[self.index]));
+        self.reports.send_modify(|report| change(&mut report.containers[self.index]));
     }
 
     /// The container does not run; what it was before becomes its last state.
@@ -66,13 +65,8 @@ impl Reporter {
     /// The container's process was started.
     pub(super) fn runs(&self, started_at: &Time) {
         self.update(|report| {
-            let running = ContainerStateRunning {
-                started_at: Some(started_at.clone()),
-            };
-            report.state = ContainerState {
-                running: Some(running),
-                ..ContainerState::default()
-            };
+            let running = ContainerStateRunning { started_at: Some(started_at.clone()) };
+            report.state = ContainerState { running: Some(running), ..ContainerState::default() };
         });
     }
 }
@@ -83,10 +77,7 @@ pub(super) fn waiting(reason: &str, message: &str) -> ContainerState {
         reason: Some(reason.to_owned()),
         message: (!message.is_empty()).then(|| message.to_owned()),
     };
-    ContainerState {
-        waiting: Some(waiting),
-        ..ContainerState::default()
-    }
+    ContainerState { waiting: Some(waiting), ..ContainerState::default() }
 }
 
 /// The time now, as the API writes it.
@@ -103,12 +94,11 @@ pub(super) fn compose(
     previous: Option<&PodStatus>,
 ) -> PodStatus {
     let empty = Vec::new();
-    let (init, main) = pod.spec.as_ref().map_or((&empty, &empty), |spec| {
-        (spec.init_containers.as_ref().unwrap_or(&empty), &spec.containers)
-    });
-    let (init_reports, reports) = report
-        .containers
-        .split_at(init.len().min(report.containers.len()));
+    let (init, main) = pod
+        .spec
+        .as_ref()
+        .map_or((&empty, &empty), |spec| (spec.init_containers.as_ref().unwrap_or(&empty), &spec.containers));
+    let (init_reports, reports) = report.containers.split_at(init.len().min(report.containers.len()));
     let initialized = init_reports.iter().all(|report| exit_code(report) == Some(0));
     let unready: Vec<&str> = main
         .iter()
@@ -134,12 +124,8 @@ pub(super) fn compose(
         pod_ip: Some(address.clone()),
         pod_ips: Some(vec![PodIP { ip: address }]),
         host_ip: Some(node_address.to_string()),
-        host_ips: Some(vec![HostIP {
-            ip: node_address.to_string(),
-        }]),
-        start_time: previous
-            .and_then(|status| status.start_time.clone())
-            .or_else(|| Some(now())),
+        host_ips: Some(vec![HostIP { ip: node_address.to_string() }]),
+        start_time: previous.and_then(|status| status.start_time.clone()).or_else(|| Some(now())),
         ..PodStatus::default()
     }
 }
@@ -163,11 +149,7 @@ fn phase(report: &PodReport, init: &[ContainerReport], main: &[ContainerReport])
 }
 
 fn exit_code(report: &ContainerReport) -> Option<i32> {
-    report
-        .state
-        .terminated
-        .as_ref()
-        .map(|terminated| terminated.exit_code)
+    report.state.terminated.as_ref().map(|terminated| terminated.exit_code)
 }
 
 fn statuses(containers: &[Container], reports: &[ContainerReport]) -> Vec<ContainerStatus> {
@@ -193,11 +175,7 @@ struct Conditions {
 
 impl Conditions {
     fn new(previous: Option<&PodStatus>) -> Self {
-        Self {
-            list: previous
-                .and_then(|status| status.conditions.clone())
-                .unwrap_or_default(),
-        }
+        Self { list: previous.and_then(|status| status.conditions.clone()).unwrap_or_default() }
     }
 
     fn set(&mut self, kind: &str, holds: bool, message: Option<String>) {

@@ -40,11 +40,7 @@ pub(super) struct VolumeWriter {
 
 impl VolumeWriter {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self {
-            folder,
-            generation: 0,
-            written: None,
-        }
+        Self { folder, generation: 0, written: None }
     }
 
     /// Makes the volume hold exactly these files; does nothing when it does.
@@ -52,8 +48,7 @@ impl VolumeWriter {
         if self.written.as_ref() == Some(&files) {
             return Ok(());
         }
-        self.replace(&files)
-            .with_context(|| format!("cannot write volume {}", self.folder.display()))?;
+        self.replace(&files).with_context(|| format!("cannot write volume {}", self.folder.display()))?;
         self.written = Some(files);
         Ok(())
     }

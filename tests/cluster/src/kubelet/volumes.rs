@@ -55,22 +55,14 @@ struct Token {
 
 impl PodVolumes {
     pub(super) fn new(kubelet: Arc<Kubelet>, pod: Arc<Pod>, address: Ipv4Addr) -> Self {
-        Self {
-            kubelet,
-            pod,
-            address,
-            writers: HashMap::new(),
-            tokens: HashMap::new(),
-        }
+        Self { kubelet, pod, address, writers: HashMap::new(), tokens: HashMap::new() }
     }
 
     /// Fills every volume; an error says which one is not ready yet and why.
     pub(super) async fn fill(&mut self) -> Result<()> {
         let pod = self.pod.clone();
         for volume in pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten()) {
-            self.fill_one(volume)
-                .await
-                .with_context(|| format!("volume {:?}", volume.name))?;
+            self.fill_one(volume).await.with_context(|| format!("volume {:?}", volume.name))?;
         }
         Ok(())
     }
@@ -94,22 +86,11 @@ impl PodVolumes {
 
     /// What a container mounts where.
     pub(super) fn mounts(&self, container: &Container) -> Result<Vec<Mount>> {
-        let volumes = self
-            .pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.volumes.as_deref())
-            .unwrap_or_default();
+        let volumes = self.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         let mounts = container.volume_mounts.iter().flatten().map(|mount| {
-            let volume = volumes
-                .iter()
-                .find(|volume| volume.name == mount.name)
-                .with_context(|| {
-                    format!(
-                        "container {} mounts {:?}, which is no volume",
-                        container.name, mount.name
-                    )
-                })?;
+            let volume = volumes.iter().find(|volume| volume.name == mount.name).with_context(|| {
+                format!("container {} mounts {:?}, which is no volume", container.name, mount.name)
+            })?;
             let mut source = self.folder(volume);
             if let Some(path) = &mount.sub_path {
                 source.push(path);
@@ -117,11 +98,7 @@ impl PodVolumes {
             // The kubelet mounts these read-only whatever the Pod says.
             let generated = volume.empty_dir.is_none() && volume.host_path.is_none();
             let read_only = generated || mount.read_only == Some(true);
-            Ok(Mount {
-                source,
-                target: mount.mount_path.clone(),
-                read_only,
-            })
+            Ok(Mount { source, target: mount.mount_path.clone(), read_only })
         });
         mounts.collect()
     }
@@ -138,17 +115,9 @@ impl PodVolumes {
         let files = if let Some(secret) = &volume.secret {
             let name = secret.secret_name.as_deref().unwrap_or_default();
             let content = self.kubelet.secret(&self.pod, name, secret.optional).await?;
-            self.select(
-                content,
-                secret.items.as_ref(),
-                secret.optional,
-                secret.default_mode,
-            )?
+            self.select(content, secret.items.as_ref(), secret.optional, secret.default_mode)?
         } else if let Some(map) = &volume.config_map {
-            let content = self
-                .kubelet
-                .config_map(&self.pod, &map.name, map.optional)
-                .await?;
+            let content = self.kubelet.config_map(&self.pod, &map.name, map.optional).await?;
             self.select(content, map.items.as_ref(), map.optional, map.default_mode)?
         } else if let Some(downward) = &volume.downward_api {
             self.downward(downward.items.as_ref(), downward.default_mode)?
@@ -165,10 +134,7 @@ impl PodVolumes {
         } else {
             bail!("its kind is not supported by the tests' kubelet");
         };
-        self.writers
-            .entry(volume.name.clone())
-            .or_insert_with(|| VolumeWriter::new(folder))
-            .write(files)
+        self.writers.entry(volume.name.clone()).or_insert_with(|| VolumeWriter::new(folder)).write(files)
     }
 
     fn make_empty(&self, folder: &Path) -> Result<()> {
@@ -191,16 +157,10 @@ impl PodVolumes {
         mode: Option<i32>,
     ) -> Result<Files> {
         if let Some(secret) = &source.secret {
-            let content = self
-                .kubelet
-                .secret(&self.pod, &secret.name, secret.optional)
-                .await?;
+            let content = self.kubelet.secret(&self.pod, &secret.name, secret.optional).await?;
             self.select(content, secret.items.as_ref(), secret.optional, mode)
         } else if let Some(map) = &source.config_map {
-            let content = self
-                .kubelet
-                .config_map(&self.pod, &map.name, map.optional)
-                .await?;
+            let content = self.kubelet.config_map(&self.pod, &map.name, map.optional).await?;
             self.select(content, map.items.as_ref(), map.optional, mode)
         } else if let Some(downward) = &source.downward_api {
             self.downward(downward.items.as_ref(), mode)
@@ -228,19 +188,15 @@ impl PodVolumes {
     ) -> Result<Files> {
         let mut content = content.unwrap_or_default();
         let Some(items) = items else {
-            let all = content
-                .into_iter()
-                .map(|(key, value)| (PathBuf::from(key), self.file(value, default_mode)));
+            let all =
+                content.into_iter().map(|(key, value)| (PathBuf::from(key), self.file(value, default_mode)));
             return Ok(all.collect());
         };
         let mut files = Files::new();
         for item in items {
             match content.remove(&item.key) {
                 Some(value) => {
-                    files.insert(
-                        PathBuf::from(&item.path),
-                        self.file(value, item.mode.or(default_mode)),
-                    );
+                    files.insert(PathBuf::from(&item.path), self.file(value, item.mode.or(default_mode)));
                 }
                 None if optional == Some(true) => {}
                 None => bail!("there is no key {:?}", item.key),
@@ -250,32 +206,20 @@ impl PodVolumes {
     }
 
     fn downward(&self, items: Option<&Vec<DownwardAPIVolumeFile>>, mode: Option<i32>) -> Result<Files> {
-        let downward = Downward {
-            pod: &self.pod,
-            pod_address: self.address,
-            node_address: self.kubelet.node_address(),
-        };
+        let downward =
+            Downward { pod: &self.pod, pod_address: self.address, node_address: self.kubelet.node_address() };
         let files = items.into_iter().flatten().map(|item| {
-            let field = item
-                .field_ref
-                .as_ref()
-                .context("only fieldRef is supported by the tests' kubelet")?;
+            let field =
+                item.field_ref.as_ref().context("only fieldRef is supported by the tests' kubelet")?;
             let value = downward.field(&field.field_path)?;
-            Ok((
-                PathBuf::from(&item.path),
-                self.file(value.into_bytes(), item.mode.or(mode)),
-            ))
+            Ok((PathBuf::from(&item.path), self.file(value.into_bytes(), item.mode.or(mode))))
         });
         files.collect()
     }
 
     /// A token of the Pod's ServiceAccount, asked for anew when the one at hand grows old.
     async fn token(&mut self, path: &Path, wanted: &ServiceAccountTokenProjection) -> Result<String> {
-        if let Some(token) = self
-            .tokens
-            .get(path)
-            .filter(|token| token.renewal > Instant::now())
-        {
+        if let Some(token) = self.tokens.get(path).filter(|token| token.renewal > Instant::now()) {
             return Ok(token.value.clone());
         }
         let seconds = wanted.expiration_seconds.unwrap_or(TOKEN_SECONDS);
@@ -292,29 +236,15 @@ impl PodVolumes {
             },
             ..TokenRequest::default()
         };
-        let account = self
-            .pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.service_account_name.as_deref())
-            .unwrap_or("default");
-        let accounts: Api<ServiceAccount> = Api::namespaced(
-            self.kubelet.client.clone(),
-            &self.pod.namespace().unwrap_or_default(),
-        );
-        let answer = accounts
-            .create_token_request(account, &PostParams::default(), &request)
-            .await?;
+        let account =
+            self.pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref()).unwrap_or("default");
+        let accounts: Api<ServiceAccount> =
+            Api::namespaced(self.kubelet.client.clone(), &self.pod.namespace().unwrap_or_default());
+        let answer = accounts.create_token_request(account, &PostParams::default(), &request).await?;
         let value = answer.status.context("the answer holds no token")?.token;
         let life = Duration::from_secs(u64::try_from(seconds)?);
         let renewal = Instant::now() + life * TOKEN_RENEWAL.0 / TOKEN_RENEWAL.1;
-        self.tokens.insert(
-            path.to_path_buf(),
-            Token {
-                value: value.clone(),
-                renewal,
-            },
-        );
+        self.tokens.insert(path.to_path_buf(), Token { value: value.clone(), renewal });
         Ok(value)
     }
 
@@ -322,12 +252,7 @@ impl PodVolumes {
         let group = self.fs_group();
         let readable_by_group = if group.is_some() { 0o440 } else { 0 };
         let mode = mode.unwrap_or(DEFAULT_MODE).unsigned_abs() | readable_by_group;
-        File {
-            content,
-            mode,
-            owner: None,
-            group,
-        }
+        File { content, mode, owner: None, group }
     }
 
     fn fs_group(&self) -> Option<u32> {
@@ -338,24 +263,12 @@ impl PodVolumes {
     /// The one user of all containers, who then owns the tokens.
     fn user(&self) -> Option<u32> {
         let spec = self.pod.spec.as_ref()?;
-        let of_pod = spec
-            .security_context
-            .as_ref()
-            .and_then(|context| context.run_as_user);
-        let mut users = spec
-            .containers
-            .iter()
-            .chain(spec.init_containers.iter().flatten())
-            .map(|container| {
-                container
-                    .security_context
-                    .as_ref()
-                    .and_then(|context| context.run_as_user)
-                    .or(of_pod)
+        let of_pod = spec.security_context.as_ref().and_then(|context| context.run_as_user);
+        let mut users =
+            spec.containers.iter().chain(spec.init_containers.iter().flatten()).map(|container| {
+                container.security_context.as_ref().and_then(|context| context.run_as_user).or(of_pod)
             });
         let first = users.next()??;
-        users
-            .all(|user| user == Some(first))
-            .then(|| u32::try_from(first).ok())?
+        users.all(|user| user == Some(first)).then(|| u32::try_from(first).ok())?
     }
 }
