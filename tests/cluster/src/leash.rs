@@ -100,12 +100,10 @@ impl Leash {
     /// SIGTERM, and SIGKILL once `grace` has passed; returns the exit code.
     pub(crate) async fn stop(&mut self, grace: Duration) -> i32 {
         self.signal("TERM").await;
-        match timeout(grace, self.wait()).await {
-            Ok(code) => code,
-            Err(_) => {
-                self.kill();
-                self.wait().await
-            }
+        if let Ok(code) = timeout(grace, self.wait()).await {
+            return code;
         }
+        self.kill();
+        self.wait().await
     }
 }
