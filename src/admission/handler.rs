@@ -17,11 +17,12 @@ use super::body::Room;
 use super::conclude::{Reply, conclude};
 use super::deadline;
 use super::decide::{Action, Decision, OurLabels, Question, decide};
-use super::policy::Policies;
+use super::policy::{Mode, Policies};
 use super::respond::respond;
 use super::review::{Request, Review};
 use crate::kserve::LabelKeys;
 use crate::metrics::ReviewMetrics;
+use crate::namespaces::Namespaces;
 use crate::registration::{NotRegistered, Registrar};
 use crate::registry::directory::Directory;
 use crate::registry::{RegistryClient, Unavailability};
@@ -36,6 +37,8 @@ pub struct Webhook {
     pub registrar: Registrar,
     /// The configured registries.
     pub directory: Directory,
+    /// The labels of Namespaces, for their modes.
+    pub namespaces: Namespaces,
     /// Keys of our labels.
     pub keys: LabelKeys,
     /// What the administrator chose.
@@ -111,8 +114,11 @@ impl Webhook {
     }
 
     /// The policies in a Namespace.
-    fn policies_in(&self, _namespace: &str) -> Policies {
-        self.policies
+    fn policies_in(&self, namespace: &str) -> Policies {
+        let labels = self.namespaces.labels(namespace);
+        let label = labels.as_ref().and_then(|labels| labels.get(&self.keys.registrar));
+        let mode = label.and_then(|value| Mode::of_label(value)).unwrap_or(self.policies.mode);
+        Policies { mode, ..self.policies }
     }
 
     async fn ask(
