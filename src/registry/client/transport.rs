@@ -89,6 +89,7 @@ impl Transport {
         }
         let direct = is_cluster_local(&base);
         let resolved = settings.address.zip(base.host_str().map(String::from));
+        let plain = base.scheme() == "http";
         let build = move |ca: &[u8]| {
             let mut builder = reqwest::Client::builder()
                 .redirect(reqwest::redirect::Policy::none())
@@ -102,7 +103,10 @@ impl Transport {
             if let Some((address, host)) = &resolved {
                 builder = builder.resolve(host, *address);
             }
-            if !ca.is_empty() {
+            if plain {
+                // No roots to load: no redirect is followed, so this client never speaks TLS.
+                builder = builder.tls_certs_only([]);
+            } else if !ca.is_empty() {
                 builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(ca)?);
             }
             builder.build()
