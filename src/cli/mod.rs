@@ -10,6 +10,7 @@
 
 mod certs;
 mod cluster;
+mod demo;
 mod duration;
 mod go_controller;
 mod program;
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use certs::CertsArgs;
+pub use demo::DemoArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
@@ -55,6 +57,8 @@ pub enum Command {
     Webhook(Box<WebhookArgs>),
     /// Keep the registries' entries true to the InferenceServices in the cluster
     Syncer(Box<SyncerArgs>),
+    /// Show it all in one process: registry, webhook, syncer, and an API server in memory
+    Demo(DemoArgs),
     /// Serve the Model Registry REST API from memory, for tests and trials
     Registry(RegistryArgs),
     /// Write a certificate authority and a server certificate for development
@@ -74,6 +78,7 @@ pub fn run(cli: Cli) -> ExitCode {
         match cli.command {
             Command::Webhook(args) => webhook::run(*args).await,
             Command::Syncer(args) => syncer::run(*args).await,
+            Command::Demo(args) => demo::run(args).await,
             Command::Registry(args) => registry::run(args).await,
             Command::Certs(args) => certs::run(&args),
         }

@@ -77,7 +77,9 @@ impl Manifest {
             return;
         }
         if let Some(Value::Array(items)) = object.get_mut("items").map(Value::take) {
-            items.into_iter().for_each(|item| self.take(item));
+            for item in items {
+                self.take(item);
+            }
             return;
         }
         let kind = object["kind"].as_str().unwrap_or("an object without kind").to_owned();
@@ -110,14 +112,22 @@ items:
 {apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: c, namespace: d}}
 ";
         let manifest = parse(Path::new("a.yaml"), text).unwrap();
-        let places: Vec<_> =
-            manifest.objects.iter().map(|object| (&object["metadata"]["namespace"], &object["metadata"]["name"])).collect();
-        assert_eq!(places, [(&Value::from("default"), &Value::from("a")), (&Value::from("d"), &Value::from("c"))]);
+        let places: Vec<_> = manifest
+            .objects
+            .iter()
+            .map(|object| (&object["metadata"]["namespace"], &object["metadata"]["name"]))
+            .collect();
+        assert_eq!(
+            places,
+            [(&Value::from("default"), &Value::from("a")), (&Value::from("d"), &Value::from("c"))]
+        );
         assert_eq!(manifest.others, ["ConfigMap"]);
     }
 
     #[test]
     fn the_samples_are_manifests() {
-        assert!(samples().unwrap().iter().all(|sample| sample.objects.len() == 1 && sample.others.is_empty()));
+        assert!(
+            samples().unwrap().iter().all(|sample| sample.objects.len() == 1 && sample.others.is_empty())
+        );
     }
 }
