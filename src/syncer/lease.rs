@@ -301,7 +301,7 @@ mod tests {
         first.connection.set_cut(false);
         tokio::time::sleep(RENEW_EVERY * 2).await;
         assert!(!first.fence.allows() && second.fence.allows());
-        assert_eq!(shared.record.lock().unwrap().as_ref().unwrap().transitions, 2);
+        assert_eq!(shared.record.lock().unwrap().as_ref().unwrap().transitions, 1);
     }
 
     #[tokio::test(start_paused = true)]
