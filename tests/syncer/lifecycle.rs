@@ -164,10 +164,10 @@ async fn when_the_registry_label_moves_the_entry_follows() {
 async fn a_create_that_was_refused_after_admission_is_cleaned_up_after_the_grace() {
     let mut scene = Scene::new().await;
     scene.settings.grace = Duration::from_secs(300);
-    scene.set_clock_off(-60_000);
-    let young = scene.admit("young", MODEL).await;
     scene.set_clock_off(-600_000);
     let old = scene.admit("old", MODEL).await;
+    scene.set_clock_off(-60_000);
+    let young = scene.admit("young", MODEL).await;
     let running = scene.start();
     until("the old one is retired", || scene.state(old) == "UNDEPLOYED").await;
     assert_eq!(scene.state(young), "DEPLOYED", "a create may still be under way");
