@@ -5,7 +5,7 @@
 //!
 //! - the fence is open from the first to the last byte;
 //! - a change of state is sent only when the same plan comes of the object as it is now, read from no cache, and of
-//!   the entry as it is now: an object counts as absent only when the API server says NotFound of that very object,
+//!   the entry as it is now: an object counts as absent only when the API server says `NotFound` of that very object,
 //!   and only while every list that would have it is complete;
 //! - what no object was ever seen for is retired only as far as the brake lets it;
 //! - an entry that another writer keeps setting back is left alone.

@@ -11,7 +11,7 @@ use crate::scene::{MODEL, Scene, name, until};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_lost_its_objects_retires_nothing_at_first() {
     let mut scene = Scene::new().await;
-    scene.settings.resync = Duration::from_secs(3600);
+    scene.settings.resync = Duration::from_hours(1);
     for at in 0..60 {
         scene.admit(&format!("lost-{at}"), MODEL).await;
     }

@@ -27,7 +27,7 @@ async fn an_object_created_again_while_its_deletion_is_worked_on_keeps_its_entry
     scene.source.before_get(move || {
         // The watch is late: only an uncached GET can know of it.
         source.hold_watch(true);
-        objects.apply(object("scorer", &labels(Some(MODEL), Some(id)), json!({})));
+        objects.apply(object("scorer", &labels(Some(MODEL), Some(id)), &json!({})));
         std::future::ready(()).boxed()
     });
     scene.objects.delete(&name("scorer"));
@@ -72,7 +72,7 @@ async fn an_entry_that_became_another_cluster_s_meanwhile_is_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_was_touched_meanwhile_has_its_grace_again() {
     let mut scene = Scene::new().await;
-    scene.settings.grace = Duration::from_secs(300);
+    scene.settings.grace = Duration::from_mins(5);
     scene.set_clock_off(-600_000);
     let id = scene.admit("scorer", MODEL).await;
     scene.set_clock_off(0);
@@ -96,7 +96,7 @@ async fn a_partial_list_of_objects_makes_nothing_count_as_missing() {
     let scene = Scene::new().await;
     // More than one page; the object with an entry is on the last.
     for at in 0..501 {
-        scene.objects.apply(object(&format!("plain-{at}"), &json!({}), json!({})));
+        scene.objects.apply(object(&format!("plain-{at}"), &json!({}), &json!({})));
     }
     let id = scene.create("scorer").await;
     scene.source.fail_last_page(true);
@@ -107,7 +107,7 @@ async fn a_partial_list_of_objects_makes_nothing_count_as_missing() {
         std::future::ready(()).boxed()
     });
     scene.source.after_get(move || {
-        again.apply(object("scorer", &labels(Some(MODEL), Some(id)), json!({})));
+        again.apply(object("scorer", &labels(Some(MODEL), Some(id)), &json!({})));
         std::future::ready(()).boxed()
     });
     let running = scene.start();
@@ -130,7 +130,7 @@ async fn an_object_made_between_the_two_lists_is_not_missing() {
     scene.source.after_list(move || {
         async move {
             let id = admit(client, crate::scene::CLUSTER.into(), "between".into(), MODEL).await;
-            objects.apply(object("between", &labels(Some(MODEL), Some(id)), json!({})));
+            objects.apply(object("between", &labels(Some(MODEL), Some(id)), &json!({})));
             // And gone for a moment when it is asked for: the GET alone would not help.
             let (store, again) = (objects.clone(), objects);
             source.before_get(move || {
@@ -138,7 +138,7 @@ async fn an_object_made_between_the_two_lists_is_not_missing() {
                 std::future::ready(()).boxed()
             });
             source.after_get(move || {
-                again.apply(object("between", &labels(Some(MODEL), Some(id)), json!({})));
+                again.apply(object("between", &labels(Some(MODEL), Some(id)), &json!({})));
                 std::future::ready(()).boxed()
             });
         }
@@ -170,7 +170,7 @@ async fn while_the_api_server_cannot_be_asked_nothing_is_retired() {
 async fn a_lease_lost_between_plan_and_write_stops_the_write() {
     let mut scene = Scene::new().await;
     scene.fence = Fence::closed();
-    scene.fence.move_to(Instant::now() + Duration::from_secs(3600));
+    scene.fence.move_to(Instant::now() + Duration::from_hours(1));
     let (running, id) = settled(&scene).await;
     let fence = scene.fence.clone();
     scene.source.before_get(move || {
@@ -182,7 +182,7 @@ async fn a_lease_lost_between_plan_and_write_stops_the_write() {
     until("the write was about to be made", || scene.source.gets() > gets).await;
     until("the job has ended", || running.syncer.is_idle()).await;
     assert_eq!(scene.patches(), [], "another replica may act by now");
-    scene.fence.move_to(Instant::now() + Duration::from_secs(3600));
+    scene.fence.move_to(Instant::now() + Duration::from_hours(1));
     until("the entry is retired", || scene.state(id) == "UNDEPLOYED").await;
     running.stop().await;
 }

@@ -12,17 +12,17 @@ use crate::scene::{MODEL, Scene, labels, name, object, until};
 async fn a_follower_writes_nothing_and_makes_up_for_it_when_it_takes_over() {
     let mut scene = Scene::new().await;
     scene.fence = Fence::closed();
-    scene.settings.grace = Duration::from_secs(3600);
+    scene.settings.grace = Duration::from_hours(1);
     let running = scene.start();
     let deleted = scene.create("deleted").await;
     until("the follower has listed", || running.syncer.is_ready()).await;
-    scene.objects.apply(object("missed", &labels(Some(MODEL), None), json!({})));
+    scene.objects.apply(object("missed", &labels(Some(MODEL), None), &json!({})));
     scene.objects.delete(&name("deleted"));
     // The last change goes through the same watch as those before it.
     until("it has seen all that", || running.syncer.is_idle() && scene.source.lists() > 0).await;
     assert_eq!(scene.patches(), []);
     assert_eq!(scene.states().len(), 1);
-    scene.fence.move_to(Instant::now() + Duration::from_secs(3600));
+    scene.fence.move_to(Instant::now() + Duration::from_hours(1));
     // Well within the grace, since this process saw it go.
     until("the entry is retired", || scene.state(deleted) == "UNDEPLOYED").await;
     until("what was missed is registered", || scene.states().contains_key("missed")).await;

@@ -38,7 +38,7 @@ async fn everything_was_compared(scene: &Scene) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_of_the_go_controller_is_adopted_and_retired() {
     let scene = Scene::new().await;
-    let stored = scene.objects.apply(object("scorer", &labels(Some(MODEL), None), json!({}))).unwrap();
+    let stored = scene.objects.apply(object("scorer", &labels(Some(MODEL), None), &json!({}))).unwrap();
     let uid = stored["metadata"]["uid"].as_str().unwrap();
     let structured = json!({"metadataType": "MetadataStructValue", "struct_value": "eyJhIjoxfQ=="});
     let id =
@@ -60,7 +60,7 @@ async fn an_entry_made_by_hand_is_adopted_only_by_the_object_that_names_it() {
     let scene = Scene::new().await;
     let named = post(&scene, "fraud in production", json!({})).await;
     let other = post(&scene, "fraud in testing", json!({})).await;
-    scene.objects.apply(object("scorer", &labels(Some(MODEL), Some(named)), json!({})));
+    scene.objects.apply(object("scorer", &labels(Some(MODEL), Some(named)), &json!({})));
     let running = scene.start();
     until("it is stamped", || scene.entry(named).properties.contains_key("uid")).await;
     everything_was_compared(&scene).await;
@@ -121,7 +121,7 @@ async fn a_label_that_names_a_stranger_s_entry_is_reported_and_changes_nothing()
     let west = scene.admit_in("west", "other", MODEL).await;
     let before = scene.entry(west);
     let running = scene.start();
-    scene.objects.apply(object("scorer", &labels(None, Some(west)), json!({})));
+    scene.objects.apply(object("scorer", &labels(None, Some(west)), &json!({})));
     until("the users are told", || !scene.objects.notices().is_empty()).await;
     assert_eq!(scene.objects.notices()[0].1.reason.as_str(), "ForeignEntry");
     scene.objects.delete(&name("scorer"));

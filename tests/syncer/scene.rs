@@ -151,7 +151,7 @@ impl Scene {
     /// Admits an object and stores it with its label, as a create through the webhook does.
     pub(crate) async fn create(&self, name: &str) -> i32 {
         let id = self.admit(name, MODEL).await;
-        self.objects.apply(object(name, &labels(Some(MODEL), Some(id)), json!({}))).expect("it has a name");
+        self.objects.apply(object(name, &labels(Some(MODEL), Some(id)), &json!({}))).expect("it has a name");
         id
     }
 
@@ -172,7 +172,7 @@ impl Scene {
         self.registry().entries().into_iter().map(|entry| (entry.name, entry.desired_state)).collect()
     }
 
-    /// The PATCHes of entries so far.
+    /// The requests so far that changed an entry.
     pub(crate) fn patches(&self) -> Vec<Exchange> {
         self.registry().requests().into_iter().filter(|request| request.method == "PATCH").collect()
     }
@@ -240,7 +240,7 @@ pub(crate) fn labels(model: Option<i32>, entry: Option<i32>) -> Value {
     Value::Object(labels)
 }
 
-pub(crate) fn object(name: &str, labels: &Value, status: Value) -> Value {
+pub(crate) fn object(name: &str, labels: &Value, status: &Value) -> Value {
     json!({
         "apiVersion": "serving.kserve.io/v1beta1",
         "kind": "InferenceService",
