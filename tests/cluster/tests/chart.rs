@@ -84,10 +84,8 @@ async fn the_api_server_adds_nothing_to_the_webhooks() {
 #[tokio::test]
 #[ignore = "needs the test control plane: run tests/run"]
 async fn no_probe_can_reach_the_syncer() {
-    let rendered = render(&[]).await.unwrap();
-    let objects = objects(&rendered);
-    let containers =
-        of_kind(&objects, "Deployment")["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    let deployment = rendered("Deployment").await.unwrap();
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap();
 
     let syncer = containers.iter().find(|container| container["name"] == "syncer").unwrap();
     let probes = ["startupProbe", "livenessProbe", "readinessProbe"];
