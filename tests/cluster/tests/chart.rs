@@ -62,7 +62,7 @@ async fn it_refuses_values_that_it_does_not_know() {
     }
 }
 
-/// The API server fills in defaults; a field that it adds would be a difference that GitOps tools undo for ever.
+/// The API server fills in defaults: a field that it adds would be a difference that Argo CD undoes for ever.
 #[tokio::test]
 #[ignore = "needs the test control plane: run tests/run"]
 async fn the_api_server_adds_nothing_to_the_webhooks() {
