@@ -55,6 +55,12 @@ impl Registry {
         &self.url
     }
 
+    /// Whether it is one that this suite did not start, and cannot stop.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+
     /// The chart's values by which the program finds it: none where it is found by its Service.
     pub(crate) fn values(&self) -> Vec<String> {
         if self.elsewhere { vec![format!("registry.url={}", self.url)] } else { Vec::new() }
