@@ -200,13 +200,13 @@ impl Transport {
         request: &Request,
     ) -> Result<Answer<T>, Fault> {
         let mut ready = self.credentials.current().await?;
-        let reads = request.method == Method::GET;
+        let is_read = request.method == Method::GET;
         // A connection that was kept may have been closed by the other side at the moment it was used. A read is
         // then sent again without harm, on a new connection: the others that were kept may be as dead. What a
         // create did cannot be told from here, so it goes over a new one from the start.
         let kept = request.method != Method::POST;
         let mut response = match self.send(&ready, version, request, kept).await {
-            Err(Unavailability::Unreachable { .. }) if reads => {
+            Err(Unavailability::Unreachable { .. }) if is_read => {
                 self.send(&ready, version, request, false).await?
             }
             outcome => outcome?,
