@@ -110,7 +110,6 @@ async fn nothing_but_the_label_differs_whatever_the_manifest() {
         let file = file.unwrap().path();
         let text = fs::read_to_string(&file).unwrap();
         let manifest = text.replace(&format!("{MODEL}: \"1\""), &format!("{MODEL}: \"{model}\""));
-        assert_ne!(text, manifest, "{} names no model", file.display());
         for namespace in [&with, &without] {
             let arguments = ["apply", "--namespace", namespace, "--filename=-"];
             let run = scene.cluster.kubectl_with(&arguments, &manifest).await.unwrap();
@@ -148,7 +147,7 @@ async fn replaced_and_server_side_applied_objects_keep_their_entry() {
     }
 }
 
-/// Objects of several documents are single objects for the API server; this only guards the reading of the fixtures.
+/// The comparison above puts the model's id into the fixtures by this label.
 #[test]
 fn every_fixture_is_an_inference_service_that_names_a_model() -> Result<()> {
     for file in fs::read_dir(workspace::root().join("tests/fixtures/manifests"))? {
