@@ -10,7 +10,9 @@
 
 mod certs;
 mod cluster;
+mod demo;
 mod duration;
+mod go_controller;
 mod program;
 mod registries;
 mod registry;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use certs::CertsArgs;
+pub use demo::DemoArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
@@ -30,6 +33,13 @@ pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
+/// Exit code for a command line that makes no sense; clap has the same.
+const EXIT_USAGE: u8 = 2;
+
+/// A command line that makes no sense in a way that its flags alone do not show.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
 
 /// Registers KServe InferenceServices in Kubeflow Model Registry at admission time.
 #[derive(Debug, Parser)]
@@ -47,6 +57,8 @@ pub enum Command {
     Webhook(Box<WebhookArgs>),
     /// Keep the registries' entries true to the InferenceServices in the cluster
     Syncer(Box<SyncerArgs>),
+    /// Show it all in one process: registry, webhook, syncer, and an API server in memory
+    Demo(DemoArgs),
     /// Serve the Model Registry REST API from memory, for tests and trials
     Registry(RegistryArgs),
     /// Write a certificate authority and a server certificate for development
@@ -66,6 +78,7 @@ pub fn run(cli: Cli) -> ExitCode {
         match cli.command {
             Command::Webhook(args) => webhook::run(*args).await,
             Command::Syncer(args) => syncer::run(*args).await,
+            Command::Demo(args) => demo::run(args).await,
             Command::Registry(args) => registry::run(args).await,
             Command::Certs(args) => certs::run(&args),
         }
@@ -82,5 +95,5 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     {
         eprintln!("isvc-registrar: {error:#}");
     }
-    ExitCode::from(EXIT_FAILURE)
+    ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILURE })
 }

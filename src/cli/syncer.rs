@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use super::go_controller::GoController;
 use super::{ProgramArgs, RegistriesArgs, cluster, duration};
 use crate::metrics::Metrics;
 use crate::registry::directory::Directory;
@@ -101,6 +102,7 @@ impl FromStr for LeaseName {
 
 /// Works until SIGTERM, and then until the last write has ended.
 pub(super) async fn run(args: SyncerArgs) -> anyhow::Result<()> {
+    let go_controller = GoController::from_environment()?;
     args.program.start_logging();
     let stop = stop_signal()?;
     let metrics = Metrics::default();
@@ -113,9 +115,9 @@ pub(super) async fn run(args: SyncerArgs) -> anyhow::Result<()> {
 
     let client = cluster::client().await?;
     let namespaces = cluster::namespaces(&client);
-    let settings = args.registries.settings(&metrics.registry);
+    let settings = args.registries.settings(&go_controller, &metrics.registry);
     let directory = Directory::follow(settings, namespaces, Some(&client)).await?;
-    let cluster_id = if let Some(id) = args.program.cluster_id {
+    let cluster_id = if let Some(id) = args.program.cluster_id.clone() {
         id
     } else {
         // Cancelling the wait loses nothing: it only reads.
@@ -126,14 +128,17 @@ pub(super) async fn run(args: SyncerArgs) -> anyhow::Result<()> {
     };
     let fence = if args.no_lease { Fence::open() } else { Fence::closed() };
     let settings = Settings {
-        keys: args.program.label_prefix,
+        keys: args.program.keys(&go_controller),
         namespaces: args.watch_namespace,
         resync: args.resync,
         full_resync: args.full_resync,
         grace: args.grace,
         retire: !args.no_retire,
         workers: usize::from(args.workers),
-        release_finalizer: args.release_finalizer.filter(|finalizer| !finalizer.is_empty()),
+        release_finalizer: args
+            .release_finalizer
+            .filter(|finalizer| !finalizer.is_empty())
+            .or(go_controller.finalizer),
         registry_timeout: args.registries.registry_timeout,
         ..Settings::new(cluster_id.clone())
     };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
+use super::go_controller::GoController;
 use super::{ProgramArgs, RegistriesArgs, cluster, duration};
 use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
 use crate::certs::{CertificateFiles, CertificateResolver};
@@ -95,6 +96,7 @@ impl PolicyArgs {
 
 /// Serves until SIGTERM, and then until the last review is answered.
 pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
+    let go_controller = GoController::from_environment()?;
     args.program.start_logging();
     let stop = stop_signal()?;
     let metrics = Metrics::default();
@@ -116,9 +118,9 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let alone = args.program.cluster_id.is_some() && args.registries.need_no_cluster();
     let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
     let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
-    let settings = args.registries.settings(&metrics.registry);
+    let settings = args.registries.settings(&go_controller, &metrics.registry);
     let directory = Directory::follow(settings, namespaces.clone(), client.as_ref()).await?;
-    let cluster = match (args.program.cluster_id, &client) {
+    let cluster = match (args.program.cluster_id.clone(), &client) {
         (Some(id), _) => id,
         (None, Some(client)) => cluster::id(client).await?,
         (None, None) => anyhow::bail!("give --cluster-id"),
@@ -135,7 +137,7 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
         directory,
         namespaces,
-        keys: args.program.label_prefix,
+        keys: args.program.keys(&go_controller),
         policies: args.policies.policies(),
         registry_limit: args.registries.registry_timeout,
         metrics: metrics.reviews.clone(),

@@ -108,7 +108,7 @@ fn start_etcd(setup: &Setup) -> Result<Leash> {
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ])
-        .spawn(&setup.work.log("etcd"), &setup.work.lock())
+        .spawn(&setup.work.log("etcd"), &setup.work)
 }
 
 fn start_api_server(setup: &Setup) -> Result<Leash> {
@@ -129,7 +129,10 @@ fn start_api_server(setup: &Setup) -> Result<Leash> {
             format!("--cert-dir={}", work.path().join("credentials").display()),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-key-file={}", credentials.file("service-accounts.pub").display()),
-            format!("--service-account-signing-key-file={}", credentials.file("service-accounts.key").display()),
+            format!(
+                "--service-account-signing-key-file={}",
+                credentials.file("service-accounts.key").display()
+            ),
             "--authorization-mode=RBAC".to_owned(),
             format!("--token-auth-file={}", credentials.file("tokens.csv").display()),
             format!("--audit-policy-file={}", audit_policy.display()),
@@ -137,7 +140,7 @@ fn start_api_server(setup: &Setup) -> Result<Leash> {
             // Every line is there before the caller has its answer.
             "--audit-log-mode=blocking-strict".to_owned(),
         ])
-        .spawn(&work.log("kube-apiserver"), &work.lock())
+        .spawn(&work.log("kube-apiserver"), work)
 }
 
 fn start_controllers(setup: &Setup) -> Result<Leash> {
@@ -147,11 +150,14 @@ fn start_controllers(setup: &Setup) -> Result<Leash> {
             format!("--kubeconfig={}", credentials.kubeconfig(User::Controllers).display()),
             format!("--controllers={CONTROLLERS}"),
             format!("--root-ca-file={}", credentials.file("ca.crt").display()),
-            format!("--service-account-private-key-file={}", credentials.file("service-accounts.key").display()),
+            format!(
+                "--service-account-private-key-file={}",
+                credentials.file("service-accounts.key").display()
+            ),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ])
-        .spawn(&work.log("kube-controller-manager"), &work.lock())
+        .spawn(&work.log("kube-controller-manager"), work)
 }
 
 /// The last lines of a log.

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use tokio::time::{Instant, sleep};
 
 /// Long enough for a busy machine of two cores; only a failing test ever waits this long.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub const DEADLINE: Duration = Duration::from_mins(2);
 
 /// How often the world is looked at.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -53,7 +53,11 @@ impl<'a> Patience<'a> {
     /// Returns when it is time to look again, and fails with what was seen when there has been time enough.
     pub(crate) async fn once_more(&self, seen: anyhow::Error) -> Result<()> {
         if Instant::now() >= self.deadline {
-            return Err(anyhow!("expected that {}, within {} s: {seen:#}", self.expected, DEADLINE.as_secs()));
+            return Err(anyhow!(
+                "expected that {}, within {} s: {seen:#}",
+                self.expected,
+                DEADLINE.as_secs()
+            ));
         }
         sleep(PERIOD).await;
         Ok(())

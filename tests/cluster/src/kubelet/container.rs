@@ -74,7 +74,9 @@ impl ContainerRunner {
     pub(super) async fn run(mut self) -> bool {
         let mut pause = FIRST_PAUSE;
         for attempt in 0.. {
-            let Some((sandbox, leash)) = self.start(attempt).await else { return false };
+            let Some((sandbox, leash)) = self.start(attempt).await else {
+                return false;
+            };
             let end = self.attend(&sandbox, leash, attempt).await;
             let again = match self.restart {
                 Restart::Always => true,
@@ -87,7 +89,10 @@ impl ContainerRunner {
             if end.ran >= WELL_AFTER {
                 pause = FIRST_PAUSE;
             }
-            self.reporter.waits("CrashLoopBackOff", &format!("exit code {}, again in {} s", end.code, pause.as_secs()));
+            self.reporter.waits(
+                "CrashLoopBackOff",
+                &format!("exit code {}, again in {} s", end.code, pause.as_secs()),
+            );
             self.reporter.update(|report| report.restarts += 1);
             tokio::select! {
                 () = sleep(pause) => {}
