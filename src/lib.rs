@@ -7,6 +7,7 @@ pub mod certs;
 pub mod cli;
 pub mod kserve;
 pub mod metrics;
+pub mod namespaced_name;
 pub mod registration;
 pub mod registry;
 pub mod server;
