@@ -89,6 +89,12 @@ impl Authority {
         })
     }
 
+    /// From when until when it is valid.
+    #[must_use]
+    pub fn validity(&self) -> Validity {
+        self.validity
+    }
+
     /// A leaf for a server of these names (DNS names, or addresses), as long as the authority itself.
     pub fn issue(&self, names: &[String]) -> Result<Issued, IssueError> {
         self.issue_for(names, self.validity)
