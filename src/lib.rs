@@ -8,6 +8,7 @@ pub mod cli;
 pub mod kserve;
 pub mod metrics;
 pub mod namespaced_name;
+pub mod namespaces;
 pub mod registration;
 pub mod registry;
 pub mod server;

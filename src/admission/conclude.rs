@@ -5,7 +5,7 @@ use crate::registration::{Archived, Invalid, NotRegistered, Registered};
 use crate::registry::directory::ChoiceError;
 
 use super::answer::{Answer, Outcome};
-use super::decide::{Question, speak};
+use super::decide::{Question, Refusals, speak};
 use super::message;
 use super::policy::{Mode, Policies, Severity};
 
@@ -55,7 +55,10 @@ pub fn conclude(
             case.fault(Outcome::Archived, message, policies.on_archived, 422, false)
         }
         Reply::NotRegistered(NotRegistered::Unavailable(error)) => {
-            let message = message::unavailable(registry, error);
+            let refused = policies.on_unavailable == Severity::Deny
+                && question.refusals == Refusals::Any
+                && policies.mode == Mode::Enforce;
+            let message = message::unavailable(registry, error, refused);
             case.fault(Outcome::Unavailable, message, policies.on_unavailable, 503, false)
         }
         Reply::NoRegistry(error) if error.is_unavailable() => {
@@ -134,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::admission::answer::Verdict;
-    use crate::admission::decide::{Action, Refusals, Row};
+    use crate::admission::decide::{Action, Row};
     use crate::registration::{Effects, ObjectName, Origin, Wanted, ownership::Tie};
     use crate::registry::Unavailability;
 

@@ -13,26 +13,22 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::answer::{Answer, Outcome, Verdict};
+use super::body::Room;
 use super::conclude::{Reply, conclude};
 use super::deadline;
 use super::decide::{Action, Decision, OurLabels, Question, decide};
-use super::policy::Policies;
+use super::policy::{Mode, Policies};
 use super::respond::respond;
 use super::review::{Request, Review};
 use crate::kserve::LabelKeys;
 use crate::metrics::ReviewMetrics;
+use crate::namespaces::Namespaces;
 use crate::registration::{NotRegistered, Registrar};
 use crate::registry::directory::Directory;
 use crate::registry::{RegistryClient, Unavailability};
 
 /// Path of the webhook.
 pub const PATH: &str = "/mutate";
-
-/// A review can hold an object and its old self, 3 MiB each at the API server's limit, and what surrounds them.
-const LARGEST_REVIEW_BYTES: usize = 8 << 20;
-
-/// How long a body may take to come: the API server sends it at once.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The webhook: what it was told, and whom it asks.
 #[derive(Clone)]
@@ -41,6 +37,8 @@ pub struct Webhook {
     pub registrar: Registrar,
     /// The configured registries.
     pub directory: Directory,
+    /// The labels of Namespaces, for their modes.
+    pub namespaces: Namespaces,
     /// Keys of our labels.
     pub keys: LabelKeys,
     /// What the administrator chose.
@@ -51,13 +49,19 @@ pub struct Webhook {
     pub metrics: ReviewMetrics,
 }
 
+/// What all requests share.
+struct Served {
+    webhook: Webhook,
+    room: Room,
+}
+
 /// The routes of the webhook's port.
 pub fn router(webhook: Webhook) -> Router {
-    Router::new().route(PATH, post(mutate)).with_state(Arc::new(webhook))
+    Router::new().route(PATH, post(mutate)).with_state(Arc::new(Served { webhook, room: Room::default() }))
 }
 
 async fn mutate(
-    State(webhook): State<Arc<Webhook>>,
+    State(served): State<Arc<Served>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
@@ -67,20 +71,16 @@ async fn mutate(
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send an AdmissionReview as application/json\n")
             .into_response();
     }
-    let body = match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, LARGEST_REVIEW_BYTES))
-        .await
-    {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => {
-            return (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large or broke off\n").into_response();
-        }
-        Err(_) => return (StatusCode::REQUEST_TIMEOUT, "the body took too long\n").into_response(),
+    let body = match served.room.read(body).await {
+        Ok(body) => body,
+        Err(error) => return (error.status(), format!("{error}\n")).into_response(),
     };
-    let request = match Review::read(&body) {
+    let request = match Review::read(&body.bytes) {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     drop(body);
+    let webhook = &served.webhook;
     let deadline = received + deadline::of_review(query.as_deref()).min(webhook.registry_limit);
     let span = tracing::info_span!(
         "review",
@@ -114,8 +114,11 @@ impl Webhook {
     }
 
     /// The policies in a Namespace.
-    fn policies_in(&self, _namespace: &str) -> Policies {
-        self.policies
+    fn policies_in(&self, namespace: &str) -> Policies {
+        let labels = self.namespaces.labels(namespace);
+        let label = labels.as_ref().and_then(|labels| labels.get(&self.keys.registrar));
+        let mode = label.and_then(|value| Mode::of_label(value)).unwrap_or(self.policies.mode);
+        Policies { mode, ..self.policies }
     }
 
     async fn ask(

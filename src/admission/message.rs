@@ -10,8 +10,12 @@ use crate::registry::directory::ChoiceError;
 /// Characters of a message.
 pub(super) const LONGEST: usize = 256;
 
-/// Cuts a message to its length.
-fn sentence(text: String) -> String {
+/// Cuts a message to its length and makes it one line: the API server drops a warning with a control character, and
+/// what is quoted from a label or a registry may hold one.
+fn sentence(mut text: String) -> String {
+    if text.contains(char::is_control) {
+        text = text.replace(char::is_control, " ");
+    }
     if text.chars().count() <= LONGEST {
         return text;
     }
@@ -60,6 +64,9 @@ pub(super) fn no_registry(keys: &LabelKeys, error: &ChoiceError) -> String {
                 keys.name, keys.namespace
             )
         }
+        ChoiceError::NotAllowed { .. } => {
+            format!("{error}: set label {} to one that may be used, or remove it", keys.name)
+        }
         ChoiceError::Several(_) => format!("{error}: set label {} to the name of one", keys.name),
         ChoiceError::NoneFound | ChoiceError::NotYetKnown => {
             format!("{error}: the object is not registered now, ask your administrator if this lasts")
@@ -67,9 +74,11 @@ pub(super) fn no_registry(keys: &LabelKeys, error: &ChoiceError) -> String {
     })
 }
 
-/// The registry could not be asked.
-pub(super) fn unavailable(registry: &str, error: &Unavailability) -> String {
-    sentence(format!("not registered now, it will be later: {registry} {error}"))
+/// The registry could not be asked. Only what goes through is registered later.
+pub(super) fn unavailable(registry: &str, error: &Unavailability, refused: bool) -> String {
+    let consequence =
+        if refused { "cannot be registered now, try again" } else { "not registered now, it will be later" };
+    sentence(format!("{consequence}: {registry} {error}"))
 }
 
 /// What is wrong with what an object asks for.
@@ -133,6 +142,13 @@ mod tests {
             "registered model 42 does not exist in model-registry-service: set label \
              modelregistry.kubeflow.org/registered-model-id to the id of a registered model"
         );
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        let said = Invalid::RefusedByRegistry("first\r\nsecond\u{7f}".into());
+        let message = invalid(&LabelKeys::default(), "r", &said);
+        assert_eq!(message, "r refuses the request: first  second ");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! deleted, finalized or scaled.
 
 mod answer;
+mod body;
 mod conclude;
 mod deadline;
 mod decide;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt, watcher};
 
+use crate::namespaces::Namespaces;
 use crate::registration::ClusterId;
 
 /// The Namespace whose UID names a cluster: every cluster has it, for as long as it exists.
@@ -15,6 +18,12 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Limit of one request to the API server.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whether this process was put into a cluster, or pointed at one. A kubeconfig that merely lies in somebody's home
+/// does not count where the flags say all that is needed.
+pub(super) fn is_meant() -> bool {
+    ["KUBERNETES_SERVICE_HOST", "KUBECONFIG"].iter().any(|name| std::env::var_os(name).is_some())
+}
 
 /// The client of the cluster that this program runs in, or that the kubeconfig names.
 pub(super) async fn client() -> anyhow::Result<kube::Client> {
@@ -42,4 +51,16 @@ pub(super) async fn id(client: &kube::Client) -> anyhow::Result<ClusterId> {
         tracing::warn!(error, "cannot read Namespace kube-system to learn the cluster's id, trying again");
         tokio::time::sleep(ASK_AGAIN_AFTER).await;
     }
+}
+
+/// The labels of all Namespaces, from a watch in the background.
+pub(super) fn namespaces(client: &kube::Client) -> Namespaces {
+    let namespaces = Namespaces::default();
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+    let followed = namespaces.clone();
+    tokio::spawn(async move {
+        let events = watcher(api, watcher::Config::default()).default_backoff();
+        followed.follow(events).await;
+    });
+    namespaces
 }

@@ -11,6 +11,7 @@
 mod certs;
 mod cluster;
 mod duration;
+mod go_controller;
 mod program;
 mod registries;
 mod registry;
@@ -28,6 +29,13 @@ pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
+/// Exit code for a command line that makes no sense; clap has the same.
+const EXIT_USAGE: u8 = 2;
+
+/// A command line that makes no sense in a way that its flags alone do not show.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
 
 /// Registers KServe InferenceServices in Kubeflow Model Registry at admission time.
 #[derive(Debug, Parser)]
@@ -77,5 +85,5 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     {
         eprintln!("isvc-registrar: {error:#}");
     }
-    ExitCode::from(EXIT_FAILURE)
+    ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILURE })
 }

@@ -6,9 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use url::Url;
 
+use super::go_controller::GoController;
 use crate::metrics::RegistryMetrics;
-use crate::registry::directory::Directory;
-use crate::registry::{ApiChoice, ClientSettings, RegistryClient};
+use crate::registry::ApiChoice;
+use crate::registry::directory::{Defaults, Settings};
+
+/// Where Model Registry's own manifests put it.
+const REGISTRY_NAMESPACE: &str = "kubeflow";
 
 /// The registry that `--registry-url` names has this name in messages when its host says nothing better.
 const UNNAMED: &str = "the model registry";
@@ -17,6 +21,14 @@ const UNNAMED: &str = "the model registry";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registries")]
 pub struct RegistriesArgs {
+    /// YAML file that lists registries, read again when it changes
+    #[arg(long, env = "ISVC_REGISTRAR_REGISTRIES", value_name = "FILE")]
+    pub registries: Option<PathBuf>,
+
+    /// Namespace whose Services labelled component=model-registry are registries; repeatable [default: kubeflow]
+    #[arg(long, env = "ISVC_REGISTRAR_REGISTRY_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',')]
+    pub registry_namespace: Vec<String>,
+
     /// URL of the registry, up to where /api/model_registry begins
     #[arg(long, env = "ISVC_REGISTRAR_REGISTRY_URL", value_name = "URL", value_parser = registry_url)]
     pub registry_url: Option<Url>,
@@ -58,21 +70,31 @@ impl RegistriesArgs {
         })
     }
 
-    /// The configured registries.
-    pub fn directory(&self, metrics: &RegistryMetrics) -> anyhow::Result<Directory> {
-        let url =
-            self.url().ok_or_else(|| anyhow::anyhow!("no registry is configured: give --registry-url"))?;
-        let client = RegistryClient::new(ClientSettings {
-            name: name_of(&url),
-            url: url.clone(),
-            address: None,
-            api: self.registry_api,
-            token_file: self.registry_token_file.clone(),
-            ca_file: self.registry_ca_file.clone(),
-            timeout: self.registry_timeout,
-            metrics: metrics.clone(),
-        });
-        Ok(Directory::of_one(client, url))
+    /// Where the configured registries come from.
+    pub(super) fn settings(&self, go_controller: &GoController, metrics: &RegistryMetrics) -> Settings {
+        let namespaces = match (self.registry_namespace.as_slice(), &go_controller.registries_namespace) {
+            ([], Some(namespace)) => vec![namespace.clone()],
+            ([], None) => vec![REGISTRY_NAMESPACE.to_owned()],
+            (namespaces, _) => namespaces.to_vec(),
+        };
+        Settings {
+            defaults: Defaults {
+                token_file: self.registry_token_file.clone(),
+                ca_file: self.registry_ca_file.clone(),
+                api: self.registry_api,
+                timeout: self.registry_timeout,
+                metrics: metrics.clone(),
+            },
+            flags: self.url().map(|url| (name_of(&url), url)),
+            file: self.registries.clone(),
+            namespaces,
+        }
+    }
+
+    /// Whether the flags alone say where the registries are, so that no cluster has to be asked.
+    #[must_use]
+    pub fn need_no_cluster(&self) -> bool {
+        self.url().is_some()
     }
 }
 

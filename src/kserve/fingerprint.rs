@@ -3,7 +3,13 @@
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Levels that are hashed value by value. A reader of JSON that recurses gives up at some depth (`serde_json` at 128),
+/// and the API server takes objects that are deeper: what lies below is hashed as text, which recurses nowhere.
+/// No field of KServe is half as deep.
+const LEVELS: u8 = 64;
 
 /// The hash of one value. Keys of a map may come in any order; items of a list may not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -31,11 +37,33 @@ fn hash(kind: char, value: impl Hash) -> Fingerprint {
 
 impl<'de> Deserialize<'de> for Fingerprint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Hashing)
+        Hashing { levels: LEVELS }.deserialize(deserializer)
     }
 }
 
-struct Hashing;
+/// Hashes a value that has so many levels left.
+#[derive(Clone, Copy)]
+struct Hashing {
+    levels: u8,
+}
+
+impl Hashing {
+    fn below(self) -> Self {
+        Self { levels: self.levels - 1 }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Hashing {
+    type Value = Fingerprint;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fingerprint, D::Error> {
+        if self.levels == 0 {
+            let text = Box::<RawValue>::deserialize(deserializer)?;
+            return Ok(hash('r', text.get()));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Hashing {
     type Value = Fingerprint;
@@ -73,12 +101,12 @@ impl<'de> Visitor<'de> for Hashing {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fingerprint, D::Error> {
-        Fingerprint::deserialize(deserializer)
+        self.deserialize(deserializer)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Fingerprint, A::Error> {
         let mut all = hash('l', ());
-        while let Some(item) = items.next_element::<Fingerprint>()? {
+        while let Some(item) = items.next_element_seed(self.below())? {
             all = hash('l', (all, item));
         }
         Ok(all)
@@ -87,7 +115,7 @@ impl<'de> Visitor<'de> for Hashing {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Fingerprint, A::Error> {
         let mut all = hash('m', ());
         while let Some(key) = members.next_key::<super::lenient::Key>()? {
-            let value = members.next_value::<Fingerprint>()?;
+            let value = members.next_value_seed(self.below())?;
             all.add_member(&key.0, value);
         }
         Ok(all)
@@ -134,5 +162,15 @@ mod tests {
                 assert_ne!(of(left), of(right), "{left} and {right}");
             }
         }
+    }
+
+    #[test]
+    fn a_value_of_any_depth_has_a_fingerprint() {
+        let nested = |depth: usize, inner: &str| {
+            of(&format!("{}{inner}{}", r#"{"a":["#.repeat(depth), "]}".repeat(depth)))
+        };
+        assert_eq!(nested(5_000, "1"), nested(5_000, "1"));
+        assert_ne!(nested(5_000, "1"), nested(5_000, "2"));
+        assert_ne!(nested(5_000, "1"), nested(4_999, "1"));
     }
 }

@@ -53,7 +53,7 @@ macro_rules! passes_over {
 }
 
 /// A key of a map, borrowed where it holds no escape.
-pub(super) struct Key<'de>(pub(super) Cow<'de, str>);
+pub(crate) struct Key<'de>(pub(crate) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
 }
 
 /// A value that is built from a map, member by member.
-pub(super) trait Members: Default {
+pub(crate) trait Members: Default {
     /// Takes one member; has to read its value, whatever the key.
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error>;
 
@@ -92,7 +92,7 @@ pub(super) trait Members: Default {
 
 /// A map read into `T`; anything else counts as an empty one.
 #[derive(Default)]
-pub(super) struct Map<T>(pub(super) T);
+pub(crate) struct Map<T>(pub(crate) T);
 
 impl<'de, T: Members> Deserialize<'de> for Map<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -125,7 +125,7 @@ impl<'de, T: Members> Visitor<'de> for Lenient<T> {
 
 /// A text; anything else counts as absent.
 #[derive(Debug, Default)]
-pub(super) struct Text(pub(super) Option<String>);
+pub(crate) struct Text(pub(crate) Option<String>);
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Text {
 }
 
 /// A list of maps; anything else counts as an empty list.
-pub(super) struct MapList<T>(pub(super) Vec<T>);
+pub(crate) struct MapList<T>(pub(crate) Vec<T>);
 
 impl<T> Default for MapList<T> {
     fn default() -> Self {
@@ -169,7 +169,7 @@ impl<'de, T: Members> Deserialize<'de> for MapList<T> {
 
 /// A list of texts; anything else counts as absent.
 #[derive(Default)]
-pub(super) struct TextList(pub(super) Vec<String>);
+pub(crate) struct TextList(pub(crate) Vec<String>);
 
 impl<'de> Deserialize<'de> for TextList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -7,7 +7,7 @@
 
 mod fingerprint;
 mod labels;
-mod lenient;
+pub(crate) mod lenient;
 mod object;
 mod status;
 

@@ -4,6 +4,7 @@
 //! review that had come in is answered. What stays true: while the API server still sends here, it is answered;
 //! slow and idle clients hold a bounded number of connections for a bounded time.
 
+mod connections;
 pub mod health;
 mod signal;
 pub mod tls;

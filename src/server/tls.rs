@@ -11,15 +11,37 @@ use hyper_util::rt::TokioTimer;
 use rustls::server::ResolvesServerCert;
 use tokio_util::sync::CancellationToken;
 
-/// A handshake takes two round trips: who needs longer is not the API server.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+use super::connections::Places;
 
-/// The API server sends its request with the connection.
-const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// What clients may take of the server: how many of them, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Open connections.
+    pub connections: usize,
+    /// Time for a handshake.
+    pub handshake: Duration,
+    /// Time from the handshake to the end of the first request's headers.
+    pub first_request: Duration,
+    /// Time from one request to the end of the next one's headers.
+    pub idle: Duration,
+}
 
-/// The API server keeps a connection idle for 90 s. This limit also runs while a connection is idle, so it has to
-/// be longer, or a request and the end of its connection cross on the way.
-const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // An API server has 200 changes in flight by default, and each that waits here has a connection of its
+            // own: these are five API servers with nothing else to do. Some 40 kB each, 40 MB in all.
+            connections: 1024,
+            // It takes two round trips: who needs longer is not the API server.
+            handshake: Duration::from_secs(10),
+            // The API server sends its request with the connection.
+            first_request: Duration::from_secs(10),
+            // The API server keeps a connection idle for 90 s. This limit also runs while a connection is idle, so
+            // it has to be longer, or a request and the end of its connection cross on the way.
+            idle: Duration::from_mins(2),
+        }
+    }
+}
 
 /// Time for reviews that are under way when the listener closes: more than the longest webhook time-out, 30 s,
 /// would outlast the grace of a Pod, and no review takes longer than the registry's limit.
@@ -41,20 +63,22 @@ pub async fn serve(
     router: Router,
     certificate: Arc<dyn ResolvesServerCert>,
     stop: Stop,
+    limits: Limits,
 ) -> std::io::Result<()> {
     let mut config = rustls::ServerConfig::builder().with_no_client_auth().with_cert_resolver(certificate);
     // The API server speaks HTTP/1.1 to webhooks, so nothing else is offered.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let handle: Handle<SocketAddr> = Handle::new();
     tokio::spawn(drain(handle.clone(), stop));
-    let acceptor =
-        RustlsAcceptor::new(RustlsConfig::from_config(Arc::new(config))).handshake_timeout(HANDSHAKE_TIMEOUT);
+    let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(Arc::new(config)))
+        .handshake_timeout(limits.handshake)
+        .acceptor(Places::new(limits.connections));
     let mut server = axum_server::from_tcp(listener)?
         .acceptor(acceptor)
         .handle(handle)
         .http1_only()
-        .first_request_timeout(FIRST_REQUEST_TIMEOUT);
-    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+        .first_request_timeout(limits.first_request);
+    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.idle);
     server.serve(router.into_make_service()).await
 }
 

@@ -251,8 +251,9 @@ impl Table<'_> {
             let message = message::not_an_id(&self.keys.inference_service_id);
             return self.invalid(row, message, ask.refusals);
         }
-        let dry = self.request.dry_run == Some(true) || self.policies.mode == Mode::Observe;
-        let refuses = self.policies.mode == Mode::Enforce && ask.refusals == Refusals::Any;
+        let dry = self.request.dry_run || self.policies.mode == Mode::Observe;
+        // Observe says what enforce would have done.
+        let refuses = self.policies.mode != Mode::Warn && ask.refusals == Refusals::Any;
         Decision::Ask(Box::new(Question {
             row,
             action,

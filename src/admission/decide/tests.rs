@@ -268,7 +268,7 @@ fn the_mode(#[case] mode: Mode, #[case] invalid: &str, #[case] effects: Effects)
 
 #[test]
 fn a_dry_run_only_reads() {
-    let request = Request { dry_run: Some(true), ..request("CREATE", None, "model=7") };
+    let request = Request { dry_run: true, ..request("CREATE", None, "model=7") };
     let Decision::Ask(question) = decide(&request, &Policies::default(), &LabelKeys::default()) else {
         panic!("a dry run is asked about too")
     };
@@ -279,6 +279,7 @@ fn a_dry_run_only_reads() {
 #[case::denied_at_create(Severity::Deny, Mode::Enforce, "CREATE", true)]
 #[case::warned(Severity::Warn, Mode::Enforce, "CREATE", false)]
 #[case::mode_warn(Severity::Deny, Mode::Warn, "CREATE", false)]
+#[case::mode_observe(Severity::Deny, Mode::Observe, "CREATE", true)]
 #[case::an_update_that_changes_nothing_of_ours(Severity::Deny, Mode::Enforce, "UPDATE", false)]
 fn nothing_is_created_for_what_will_be_refused_as_archived(
     #[case] on_archived: Severity,

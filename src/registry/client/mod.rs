@@ -52,7 +52,9 @@ impl ApiVersion {
 }
 
 /// Which version to speak.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ApiChoice {
     /// v1 where the registry speaks it, else v1alpha3

@@ -29,7 +29,8 @@ const IDLE_CONNECTIONS: usize = 32;
 /// Shorter than the idle limits of common proxies (nginx: 75 s), so that it is this side that lets go first.
 const IDLE_LIMIT: Duration = Duration::from_secs(50);
 
-/// A call that its caller gave up after so long counts as a time-out: the registry had its chance.
+/// A call that its caller gave up after so long, or after half the time-out of a call where that is shorter, counts
+/// as a time-out: the registry had its chance.
 const ABANDONED_AFTER: Duration = Duration::from_secs(1);
 
 /// How often a registry that has stopped answering is probed.
@@ -265,7 +266,8 @@ struct Watched<'a> {
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        if !self.ended && self.started.elapsed() >= ABANDONED_AFTER {
+        let enough = ABANDONED_AFTER.min(self.transport.timeout / 2);
+        if !self.ended && self.started.elapsed() >= enough {
             self.transport.note_time_out();
         }
     }

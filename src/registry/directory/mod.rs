@@ -5,42 +5,99 @@
 //! chooses among them and cannot add one.
 
 mod choose;
+mod file;
+mod service;
+mod sources;
+mod watch;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
+use url::Url;
 
-pub use choose::{ChoiceError, Configured, Selector, choose};
+pub use choose::{ChoiceError, Configured, NamespaceView, Registry, Scope, Selector, Source, choose};
+pub use file::FileError;
+pub use sources::Defaults;
 
 use super::RegistryClient;
+use crate::namespaces::Namespaces;
+use sources::Sources;
+use watch::Keeper;
 
 /// The configured registries, as they are now; cheap to clone.
 #[derive(Clone)]
 pub struct Directory {
     now: Arc<ArcSwap<Configured>>,
+    changed: Arc<Notify>,
+    namespaces: Namespaces,
+}
+
+/// Where the configured registries come from.
+pub struct Settings {
+    /// What holds for those that say nothing else.
+    pub defaults: Defaults,
+    /// Name and URL of the one that the flags name.
+    pub flags: Option<(String, Url)>,
+    /// The registries file.
+    pub file: Option<PathBuf>,
+    /// The namespaces whose Services are looked at; the first is where a registry named without one is looked for.
+    pub namespaces: Vec<String>,
 }
 
 impl Directory {
-    /// One registry, for every Namespace.
-    #[must_use]
-    pub fn of_one(client: RegistryClient, url: url::Url) -> Self {
-        Self::of(Configured::of_one(client, url))
-    }
-
-    /// These registries.
+    /// Exactly these registries.
     #[must_use]
     pub fn of(configured: Configured) -> Self {
-        Self { now: Arc::new(ArcSwap::from_pointee(configured)) }
+        let now = Arc::new(ArcSwap::from_pointee(configured));
+        Self { now, changed: Arc::default(), namespaces: Namespaces::default() }
     }
 
-    /// Replaces them.
+    /// The registries of the settings, kept true in the background for as long as the runtime lives. Without a
+    /// client for a cluster no Services are looked at.
+    pub async fn follow(
+        settings: Settings,
+        namespaces: Namespaces,
+        cluster: Option<&kube::Client>,
+    ) -> Result<Self, FileError> {
+        let directory = Self { now: Arc::default(), changed: Arc::default(), namespaces };
+        let watched = if cluster.is_some() { settings.namespaces } else { Vec::new() };
+        let keeper =
+            Keeper::new(Sources::new(settings.defaults, settings.flags, watched.clone()), directory.clone());
+        if let Some(path) = settings.file {
+            let text = keeper.read_file(&path).await?;
+            tokio::spawn(keeper.clone().follow_file(path, text));
+        }
+        for (client, namespace) in
+            cluster.into_iter().flat_map(|client| watched.iter().map(move |ns| (client, ns)))
+        {
+            tokio::spawn(keeper.clone().follow_services(client.clone(), namespace.clone()));
+        }
+        Ok(directory)
+    }
+
+    /// Replaces the registries.
     pub fn set(&self, configured: Configured) {
         self.now.store(Arc::new(configured));
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until all registries are known.
+    pub async fn known(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.now.load().complete {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// The registry that an object means.
     pub fn choose(&self, namespace: &str, selector: &Selector<'_>) -> Result<RegistryClient, ChoiceError> {
-        choose(&self.now.load(), namespace, selector)
+        let labels = self.namespaces.labels(namespace);
+        choose(&self.now.load(), &NamespaceView { name: namespace, labels: labels.as_deref() }, selector)
     }
 
     /// All of them, to be swept; `None` while they are not known yet.

@@ -8,8 +8,8 @@
 //! What must stay true: nothing is ever deleted; no lock is held while bytes are read, written or serialized; and
 //! a look-up by id, by name or of the next page of a list stays fast with hundreds of thousands of entries.
 //!
-//! A request travels [`routes`] → [`operations`] ([`resource`] reads its path, [`draft`] its body by the tables in
-//! [`schema`], [`listing`] and [`filter`] its query) → [`store`], and an [`entity`] travels back as JSON.
+//! A request travels `routes` → `operations` (`resource` reads its path, `draft` its body by the tables in
+//! `schema`, `listing` and `filter` its query) → `store`, and an `entity` travels back as JSON.
 
 mod draft;
 mod entity;

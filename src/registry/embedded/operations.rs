@@ -4,19 +4,19 @@
 //! (422), then the database. **Whatever goes wrong while an entity is read by its id is answered as 404**, a
 //! database that is down too: such a 404 says nothing about the entity.
 
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use http::{Method, StatusCode};
 use serde::Serialize;
 
 use super::draft::{Draft, Purpose, parse_id};
-use super::entity::Entity;
+use super::entity::{Attribute, Entity};
 use super::faults::Database;
 use super::listing::{Listing, Params};
 use super::order::OrderBy;
 use super::refusal::{Refusal, RefusalBody};
 use super::resource::{Resource, Target};
-use super::schema::{ARTIFACT_TYPE, Kind, MODEL_VERSION_ID, REGISTERED_MODEL_ID};
+use super::schema::{ARTIFACT_TYPE, Kind, MODEL_VERSION_ID, Parent, REGISTERED_MODEL_ID};
 use super::store::{Change, NewEntity, Store};
 
 /// A request, as far as the API looks at it.
@@ -114,7 +114,7 @@ impl Backend<'_> {
     }
 
     /// Reads an entity by its id; see the module's documentation for the 404.
-    fn get(self, target: Target, id: i32) -> Result<std::sync::Arc<Entity>, Refusal> {
+    fn get(self, target: Target, id: i32) -> Result<Arc<Entity>, Refusal> {
         self.read()
             .ok()
             .and_then(|store| store.get(target.kind, id).cloned())
@@ -139,38 +139,16 @@ impl Backend<'_> {
             return Err(Refusal::BadRequest("no artifactType".to_owned()));
         }
         if let Some(id) = draft.id.take() {
-            let changed = self.change(target, &id, draft);
-            // The registry takes an id that it cannot find for one of another type.
-            let changed = changed.map_err(|refusal| match refusal {
-                Refusal::NotFound(why) => Refusal::BadRequest(why),
-                other => other,
-            })?;
-            return json(StatusCode::OK, &*changed);
+            return self.update(target, &id, draft);
         }
 
-        let parent_field = schema.parent.and_then(|parent| parent.field);
-        if let (Some(field), Some(id)) = (parent_field, path_parent) {
-            draft.set_id(field, id);
-        }
-        let parent_text = path_parent
-            .map(str::to_owned)
-            .or_else(|| parent_field.and_then(|field| draft.id_text(field).map(str::to_owned)));
-        let parent = match (schema.parent, parent_text) {
-            (Some(rule), Some(text)) => Some(match rule.checked {
-                Some(Kind::Environment) => self.environment_id(&text)?,
-                Some(kind) => self.get(kind.into(), parse_id(&text)?)?.id,
-                None => parse_id(&text)?,
-            }),
-            _ => None,
-        };
+        let parent = self.parent_of(schema.parent, path_parent, &mut draft)?;
         let attributes = draft.take_attributes()?;
         if kind == Kind::Serve {
-            // Of all the ids in bodies, only this one is looked up.
-            if let Some(version) = attributes.iter().find_map(|(field, value)| match value {
-                super::entity::Attribute::Id(id) if field.name == MODEL_VERSION_ID => Some(*id),
-                _ => None,
-            }) {
-                self.get(Kind::Version.into(), version)?;
+            // Of all the ids that a body can hold, only this one and the environment's are looked up.
+            let version = attributes.iter().find(|(field, _)| field.name == MODEL_VERSION_ID);
+            if let Some((_, Attribute::Id(version))) = version {
+                self.get(Kind::Version.into(), *version)?;
             }
         }
         let new = NewEntity {
@@ -183,8 +161,42 @@ impl Backend<'_> {
             properties: draft.properties.unwrap_or_default(),
             attributes,
         };
-        let now = self.now;
-        json(StatusCode::CREATED, &*self.write()?.create(new, now)?)
+        let created = self.write()?.create(new, self.now)?;
+        json(StatusCode::CREATED, &*created)
+    }
+
+    /// The other half of an upsert.
+    fn update(self, target: Target, id: &str, draft: Draft) -> Result<Answer, Refusal> {
+        let changed = self.change(target, id, draft).map_err(|refusal| match refusal {
+            // The registry takes an id that it cannot find for one of another type.
+            Refusal::NotFound(why) => Refusal::BadRequest(why),
+            other => other,
+        })?;
+        json(StatusCode::OK, &*changed)
+    }
+
+    /// The parent of a new entity: the one in the path has the last word.
+    fn parent_of(
+        self,
+        rule: Option<Parent>,
+        path: Option<&str>,
+        draft: &mut Draft,
+    ) -> Result<Option<i32>, Refusal> {
+        let Some(rule) = rule else {
+            return Ok(None);
+        };
+        if let (Some(field), Some(id)) = (rule.field, path) {
+            draft.set_id(field, id);
+        }
+        let Some(text) = path.or_else(|| draft.id_text(rule.field?)) else {
+            return Ok(None);
+        };
+        match rule.checked {
+            Some(Kind::Environment) => self.environment_id(text),
+            Some(kind) => Ok(self.get(kind.into(), parse_id(text)?)?.id),
+            None => parse_id(text),
+        }
+        .map(Some)
     }
 
     /// The environment of a new inference service: an id that cannot even be read is 404 here.
@@ -200,7 +212,7 @@ impl Backend<'_> {
         json(StatusCode::OK, &*self.change(target, id, draft)?)
     }
 
-    fn change(self, target: Target, id: &str, mut draft: Draft) -> Result<std::sync::Arc<Entity>, Refusal> {
+    fn change(self, target: Target, id: &str, mut draft: Draft) -> Result<Arc<Entity>, Refusal> {
         let entity = self.get(target, parse_id(id)?)?;
         let artifact_type = draft.artifact_type();
         if artifact_type.is_some() && artifact_type != entity.text(ARTIFACT_TYPE) {
@@ -212,8 +224,7 @@ impl Backend<'_> {
             description: draft.description,
             properties: draft.properties,
         };
-        let now = self.now;
-        self.write()?.patch(target.kind, entity.id, change, now)
+        self.write()?.patch(target.kind, entity.id, change, self.now)
     }
 
     fn model_of(self, service: &str) -> Result<Answer, Refusal> {
@@ -245,12 +256,12 @@ impl Backend<'_> {
 impl<'a> Backend<'a> {
     fn read(self) -> Result<RwLockReadGuard<'a, Store>, Refusal> {
         self.reach()?;
-        Ok(self.store.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+        Ok(self.store.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn write(self) -> Result<RwLockWriteGuard<'a, Store>, Refusal> {
         self.reach()?;
-        Ok(self.store.write().unwrap_or_else(std::sync::PoisonError::into_inner))
+        Ok(self.store.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn reach(self) -> Result<(), Refusal> {

@@ -114,8 +114,8 @@ impl Schema {
 }
 
 impl Kind {
-    /// Every kind, in the order of [`Kind::index`].
-    pub(super) const COUNT: usize = 6;
+    /// How many kinds there are.
+    pub(super) const COUNT: usize = Self::Artifact as usize + 1;
 
     /// Where this kind stands in an array of all kinds.
     pub(super) fn index(self) -> usize {
@@ -136,8 +136,8 @@ impl Kind {
 }
 
 impl Table {
-    /// The number of tables, in the order of [`Table::index`].
-    pub(super) const COUNT: usize = 3;
+    /// How many tables there are.
+    pub(super) const COUNT: usize = Self::Artifacts as usize + 1;
 
     /// Where this table stands in an array of all tables.
     pub(super) fn index(self) -> usize {

@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 
 /// Why a seed could not be sown.
 #[derive(Debug, thiserror::Error)]
-#[error("seed line {line}: {reason}")]
+#[error("seed line {line}")]
 pub struct SeedError {
     /// The line's number, from 1.
     pub line: usize,
@@ -32,7 +32,7 @@ pub enum SeedFault {
     #[error("{0:?} is no method")]
     NoSuchMethod(String),
     /// The registry refuses it.
-    #[error("{method} {path}: {refusal}")]
+    #[error("{method} {path}")]
     Refused {
         /// The line's method.
         method: String,

@@ -1,0 +1,22 @@
+# One image for every subcommand: docker build -t isvc-registrar .
+
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /src
+# First the dependencies alone, over an empty program: this layer changes only with Cargo.lock.
+COPY Cargo.toml Cargo.lock ./
+COPY tests/cluster/Cargo.toml tests/cluster/Cargo.toml
+RUN mkdir -p src tests/cluster/src \
+ && echo 'fn main() {}' > src/main.rs \
+ && touch src/lib.rs tests/cluster/src/lib.rs \
+ && cargo build --release --locked --package isvc-registrar
+# Then the program. The empty one must not count as newer.
+COPY src src
+RUN touch src/main.rs src/lib.rs \
+ && cargo build --release --locked --package isvc-registrar --bin isvc-registrar
+
+FROM debian:bookworm-slim
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /src/target/release/isvc-registrar /usr/local/bin/isvc-registrar
+# A number, so that runAsNonRoot can be checked without a look into the image.
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/isvc-registrar"]

@@ -1,0 +1,152 @@
+//! Reads the body of a request: bounded in size, in time, and in the memory that all bodies take together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use futures::StreamExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A review can hold an object and its old self, 3 MiB each at the API server's limit, and what surrounds them.
+const LARGEST_REVIEW_BYTES: usize = 8 << 20;
+
+/// All bodies that are being read or waiting to be: eight of the largest, or thousands of the usual 10 kB. Without
+/// this limit a thousand clients who send all but the last byte would take gigabytes.
+const ALL_BODIES_BYTES: usize = 64 << 20;
+
+/// How long a body may take to come: the API server sends it at once.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a body was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BodyError {
+    /// Larger than any review.
+    #[error("the body is larger than any review")]
+    TooLarge,
+    /// The client went away in the middle of it.
+    #[error("the body broke off")]
+    BrokeOff,
+    /// The client is too slow.
+    #[error("the body took too long")]
+    TooSlow,
+    /// Other bodies take all the memory there is for them.
+    #[error("too many large reviews at once")]
+    NoRoom,
+}
+
+impl BodyError {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BrokeOff => StatusCode::BAD_REQUEST,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+/// The memory for bodies.
+#[derive(Debug, Clone)]
+pub(super) struct Room {
+    free: Arc<Semaphore>,
+    timeout: Duration,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { free: Arc::new(Semaphore::new(ALL_BODIES_BYTES)), timeout: TIMEOUT }
+    }
+}
+
+/// A body, and the room it takes until it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) bytes: Vec<u8>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    pub(super) async fn read(&self, body: Body) -> Result<Held, BodyError> {
+        tokio::time::timeout(self.timeout, self.read_all(body)).await.unwrap_or(Err(BodyError::TooSlow))
+    }
+
+    async fn read_all(&self, body: Body) -> Result<Held, BodyError> {
+        let mut held = Held::default();
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| BodyError::BrokeOff)?;
+            if held.bytes.len() + chunk.len() > LARGEST_REVIEW_BYTES {
+                return Err(BodyError::TooLarge);
+            }
+            let bytes = u32::try_from(chunk.len()).map_err(|_| BodyError::TooLarge)?;
+            let more = Arc::clone(&self.free).try_acquire_many_owned(bytes).map_err(|_| BodyError::NoRoom)?;
+            match &mut held.room {
+                Some(room) => room.merge(more),
+                None => held.room = Some(more),
+            }
+            held.bytes.extend_from_slice(&chunk);
+        }
+        Ok(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Bytes;
+    use futures::stream;
+
+    use super::*;
+
+    fn room(bytes: usize) -> Room {
+        Room { free: Arc::new(Semaphore::new(bytes)), timeout: TIMEOUT }
+    }
+
+    /// A body that comes in pieces.
+    fn pieces(pieces: &[&'static str]) -> Body {
+        let pieces: Vec<_> =
+            pieces.iter().map(|piece| Ok::<_, std::io::Error>(Bytes::from(*piece))).collect();
+        Body::from_stream(stream::iter(pieces))
+    }
+
+    /// A body of which no end comes.
+    fn endless() -> Body {
+        Body::from_stream(stream::iter([Ok::<_, std::io::Error>(Bytes::from("{"))]).chain(stream::pending()))
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_whole() {
+        assert_eq!(room(4).read(pieces(&["ab", "cd"])).await.unwrap().bytes, b"abcd");
+        assert_eq!(room(4).read(Body::empty()).await.unwrap().bytes, b"");
+    }
+
+    #[tokio::test]
+    async fn bodies_share_the_room_and_give_it_back() {
+        let room = room(4);
+        let first = room.read(pieces(&["abc"])).await.unwrap();
+        assert_eq!(room.read(pieces(&["x", "yz"])).await.unwrap_err(), BodyError::NoRoom);
+        drop(first);
+        room.read(pieces(&["x", "yz"])).await.expect("the first body has given its room back");
+        assert_eq!(room.free.available_permits(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_body_larger_than_any_review_is_not_read_to_its_end() {
+        let large = Body::from(vec![b' '; LARGEST_REVIEW_BYTES + 1]);
+        assert_eq!(Room::default().read(large).await.unwrap_err(), BodyError::TooLarge);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_given_up_and_gives_its_room_back() {
+        let room = Room { timeout: Duration::from_millis(1), ..room(4) };
+        assert_eq!(room.read(endless()).await.unwrap_err(), BodyError::TooSlow);
+        assert_eq!(room.free.available_permits(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_no_review() {
+        let broken = stream::iter([Ok(Bytes::from("{")), Err(std::io::Error::other("gone"))]);
+        let outcome = Room::default().read(Body::from_stream(broken)).await;
+        assert_eq!(outcome.unwrap_err(), BodyError::BrokeOff);
+    }
+}
