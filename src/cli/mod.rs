@@ -15,6 +15,7 @@ mod go_controller;
 mod program;
 mod registries;
 mod registry;
+mod serving_certificate;
 mod webhook;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ pub use certs::CertsArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
+pub use serving_certificate::ServingCertificateArgs;
 pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.

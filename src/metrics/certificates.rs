@@ -82,9 +82,9 @@ impl CertificateMetrics {
     /// Notes that a certificate is served from now on, and when it ends, as far as that is known.
     pub fn served(&self, not_after: Option<OffsetDateTime>) {
         match not_after {
-            Some(not_after) => self.not_after.get_or_create(&[]).set(not_after.unix_timestamp()),
+            Some(not_after) => drop(self.not_after.get_or_create(&[]).set(not_after.unix_timestamp())),
             None => self.not_after.clear(),
-        };
+        }
         self.reloads.inc();
     }
 
