@@ -24,8 +24,8 @@ pub(crate) const SERVER_NAME: &str = "registrar.kubeflow.svc";
 /// A test that waits this long waits for something that will not come.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Often enough that a test does not wait, and a condition is what it waits for.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often a replica looks, and a test at its condition: a test waits for what it wants to see, never for a time.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Replicas that look only when something wakes them.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
@@ -78,10 +78,11 @@ impl Replica {
         Some(self.resolver.served()?.cert.first()?.to_vec())
     }
 
-    /// Waits until everything has been looked at anew, more than once.
+    /// Waits until everything has been looked at anew.
     pub(crate) async fn has_looked(&mut self) {
-        // A look reads the clock twice, and a third time when it writes.
-        const READS: u64 = 9;
+        // A look reads the clock first, when it writes, and last: so the look that is under way has two readings
+        // to go, and the one after it has three at most.
+        const READS: u64 = 5;
         let until = *self.looks.borrow() + READS;
         let looked = tokio::time::timeout(LIMIT, self.looks.wait_for(|reads| *reads >= until)).await;
         assert!(looked.is_ok_and(|looked| looked.is_ok()), "the replica has stopped looking");
