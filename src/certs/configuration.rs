@@ -1,4 +1,4 @@
-//! What the live MutatingWebhookConfiguration says about whom the API server trusts.
+//! What the live webhook configuration says about whom the API server trusts.
 //!
 //! Goes in: the object. Comes out: each webhook's bundle and the name it is called by, and the patch that sets
 //! their `caBundle`. What stays true: the patch touches `caBundle` alone, and only in the object as it was read.

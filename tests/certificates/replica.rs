@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Replicas that look only when something wakes them.
-pub(crate) const NEVER: Duration = Duration::from_secs(3600);
+pub(crate) const NEVER: Duration = Duration::from_hours(1);
 
 /// A running replica; it ends when it is dropped.
 pub(crate) struct Replica {
@@ -65,7 +65,7 @@ impl Replica {
             lifetimes: lifetimes(),
         };
         let managed = SelfManaged::new(&api.client(), settings, serving).every(period);
-        let task = tokio::spawn(async move { match managed.run().await {} });
+        let task = tokio::spawn(async move { match Box::pin(managed.run()).await {} });
         Self { health, resolver, metrics, looks, task }
     }
 

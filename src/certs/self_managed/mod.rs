@@ -46,7 +46,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(500);
 pub struct Settings {
     /// The Secret that holds everything.
     pub secret: NamespacedName,
-    /// The MutatingWebhookConfiguration that names the webhook.
+    /// The `MutatingWebhookConfiguration` that names the webhook.
     pub configuration: String,
     /// The Service that the API server calls.
     pub service: NamespacedName,
