@@ -10,12 +10,14 @@
 
 mod certs;
 mod cluster;
+mod demo;
 mod duration;
 mod go_controller;
 mod program;
 mod registries;
 mod registry;
 mod serving_certificate;
+mod syncer;
 mod webhook;
 
 use std::process::ExitCode;
@@ -23,10 +25,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use certs::CertsArgs;
+pub use demo::DemoArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
 pub use serving_certificate::ServingCertificateArgs;
+pub use syncer::SyncerArgs;
 pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.
@@ -53,6 +57,10 @@ pub struct Cli {
 pub enum Command {
     /// Answer admission reviews: register InferenceServices while they are created
     Webhook(Box<WebhookArgs>),
+    /// Keep the registries' entries true to the InferenceServices in the cluster
+    Syncer(Box<SyncerArgs>),
+    /// Show it all in one process: registry, webhook, syncer, and an API server in memory
+    Demo(DemoArgs),
     /// Serve the Model Registry REST API from memory, for tests and trials
     Registry(RegistryArgs),
     /// Write a certificate authority and a server certificate for development
@@ -71,6 +79,8 @@ pub fn run(cli: Cli) -> ExitCode {
     let outcome = runtime.block_on(async {
         match cli.command {
             Command::Webhook(args) => webhook::run(*args).await,
+            Command::Syncer(args) => syncer::run(*args).await,
+            Command::Demo(args) => demo::run(args).await,
             Command::Registry(args) => registry::run(args).await,
             Command::Certs(args) => certs::run(&args),
         }
