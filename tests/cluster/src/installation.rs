@@ -57,17 +57,6 @@ impl<'a> Installation<'a> {
         self.former_pods_are_gone().await
     }
 
-    /// Has so many Pods run, and returns when they are ready and all others gone.
-    pub async fn scale(&self, replicas: u8) -> Result<()> {
-        let deployment = format!("deployment/{RELEASE}");
-        let replicas = format!("--replicas={replicas}");
-        let scale = ["scale", &deployment, "--namespace", &self.namespace, &replicas];
-        self.cluster.kubectl(&scale).await?.stdout()?;
-        let rollout = ["rollout", "status", &deployment, "--namespace", &self.namespace, "--timeout=120s"];
-        self.cluster.kubectl(&rollout).await?.stdout()?;
-        self.former_pods_are_gone().await
-    }
-
     /// A Pod that is being stopped still answers on the connections that it has.
     async fn former_pods_are_gone(&self) -> Result<()> {
         wait::until("all Pods that are being stopped are gone", async || {

@@ -6,6 +6,8 @@
 //! `ISVC_REGISTRAR_TEST_REGISTRY=URL` runs them against another registry, whatever it holds; tests that stop their
 //! registry use one of the cluster all the same.
 
+mod admission;
 mod main_job;
 mod manifests;
+mod policies;
 mod scene;

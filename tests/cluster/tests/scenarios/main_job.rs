@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use isvc_registrar_test_cluster::{ControlPlane, Installation, Registry, wait};
 use serde_json::json;
 
-use crate::scene::{ID, MODEL, QUICK, Scene, UNKNOWN_MODEL, label, service};
+use crate::scene::{ID, MODEL, QUICK, Scene, UNKNOWN_MODEL, label, refusal, service};
 
 #[tokio::test]
 #[ignore = "needs the test control plane: run tests/run"]
@@ -56,15 +56,14 @@ async fn an_unknown_model_is_refused_in_one_sentence() {
     let scene = Scene::set("unknown").await.unwrap();
 
     let manifest = service("fraud", json!({MODEL: UNKNOWN_MODEL}));
-    let refused = scene.kubectl_with(&["apply"], &manifest).await.unwrap();
+    let refused = refusal(scene.kubectl_with(&["apply"], &manifest).await.unwrap()).unwrap();
 
     let sentence = format!(
         "admission webhook \"register.modelregistry.kubeflow.org\" denied the request: registered model \
          {UNKNOWN_MODEL} does not exist in {}: set label {MODEL} to the id of a registered model",
         scene.registry.name()
     );
-    assert!(!refused.success, "{refused:?}");
-    assert!(refused.stderr.contains(&sentence), "expected {sentence}\nkubectl says {}", refused.stderr);
+    assert!(refused.contains(&sentence), "expected {sentence}\nkubectl says {refused}");
     let stored = scene.kubectl(&["get", "isvc"]).await.unwrap();
     assert!(stored.stdout.is_empty(), "{stored:?}");
 }
@@ -74,7 +73,7 @@ async fn an_unknown_model_is_refused_in_one_sentence() {
 async fn a_deletion_that_no_syncer_saw_is_made_up_for() {
     let cluster = ControlPlane::start().await.unwrap();
     let registry = Registry::start(&cluster).await.unwrap();
-    let installation = Installation::install(&cluster, &registry, &QUICK).await.unwrap();
+    let mut installation = Installation::install(&cluster, &registry, &QUICK).await.unwrap();
     let scene = Scene::of(&cluster, &registry, "missed").await.unwrap();
     let model = scene.model().await.unwrap();
     let deleted = scene.apply(&service("deleted", json!({MODEL: model}))).await.unwrap();
@@ -82,11 +81,11 @@ async fn a_deletion_that_no_syncer_saw_is_made_up_for() {
     scene.settled(deleted.id().unwrap()).await.unwrap();
     scene.settled(kept.id().unwrap()).await.unwrap();
 
-    installation.scale(0).await.unwrap();
+    installation.upgrade(&["replicas=0"]).await.unwrap();
     scene.delete("deleted").await.unwrap();
     let entry = scene.entry(deleted.id().unwrap()).await.unwrap();
     assert_eq!(entry["desiredState"], "DEPLOYED", "nobody is there to say otherwise");
-    installation.scale(1).await.unwrap();
+    installation.upgrade(&["replicas=1"]).await.unwrap();
 
     scene.entry_becomes(deleted.id().unwrap(), "UNDEPLOYED").await.unwrap();
     let entry = scene.entry(kept.id().unwrap()).await.unwrap();

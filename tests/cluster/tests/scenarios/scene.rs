@@ -1,5 +1,6 @@
 //! A namespace of a cluster where the program is installed, and what tests do and look at there.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -125,6 +126,21 @@ impl<'a> Scene<'a> {
         Ok(serde_json::from_str(&object)?)
     }
 
+    /// The audit annotations that our webhooks left on the last request for `name`.
+    pub(crate) fn noted(&self, name: &str) -> Result<BTreeMap<String, String>> {
+        let log = self.cluster.audit_log()?;
+        let last = log
+            .iter()
+            .rev()
+            .find(|event| event.object_ref.namespace == self.namespace && event.object_ref.name == name);
+        let notes = &last.with_context(|| format!("nobody asked for {name}"))?.annotations;
+        let ours = notes.iter().filter_map(|(key, note)| {
+            let (webhook, key) = key.split_once('/')?;
+            webhook.ends_with(".modelregistry.kubeflow.org").then(|| (key.to_owned(), note.clone()))
+        });
+        Ok(ours.collect())
+    }
+
     /// Labels the Namespace: `enforce`, `warn`, `observe` or `off`.
     pub(crate) async fn set_registrar(&self, value: &str) -> Result<()> {
         let label = format!("{REGISTRAR}={value}");
@@ -179,6 +195,12 @@ impl Applied {
     pub(crate) fn id(&self) -> Result<&str> {
         label(&self.object, ID).with_context(|| format!("there is no id label: {}", self.object))
     }
+}
+
+/// What kubectl says of a request that has to be refused.
+pub(crate) fn refusal(run: Run) -> Result<String> {
+    ensure!(!run.success, "this is not refused: {run:?}");
+    Ok(run.stderr)
 }
 
 /// An InferenceService with these labels.
