@@ -8,6 +8,7 @@
     reason = "the doc comments of flags are their help texts, where backticks are noise"
 )]
 
+mod address;
 mod certs;
 mod cluster;
 mod demo;

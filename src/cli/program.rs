@@ -21,7 +21,7 @@ pub struct ProgramArgs {
     pub cluster_id: Option<ClusterId>,
 
     /// Address for /healthz, /readyz and /metrics [default: webhook 0.0.0.0:8080, syncer 0.0.0.0:8081]
-    #[arg(long, env = "ISVC_REGISTRAR_HEALTH_LISTEN", value_name = "ADDRESS")]
+    #[arg(long, env = "ISVC_REGISTRAR_HEALTH_LISTEN", value_name = "ADDRESS", value_parser = super::address::listen)]
     pub health_listen: Option<SocketAddr>,
 
     /// How log lines are written

@@ -25,7 +25,7 @@ pub struct RegistriesArgs {
     #[arg(long, env = "ISVC_REGISTRAR_REGISTRIES", value_name = "FILE")]
     pub registries: Option<PathBuf>,
 
-    /// Namespace whose Services labelled component=model-registry are registries; repeatable [default: kubeflow]
+    /// Namespace whose Services labelled component=model-registry are registries; repeatable, empty for none [default: kubeflow]
     #[arg(long, env = "ISVC_REGISTRAR_REGISTRY_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',')]
     pub registry_namespace: Vec<String>,
 
@@ -75,7 +75,8 @@ impl RegistriesArgs {
         let namespaces = match (self.registry_namespace.as_slice(), &go_controller.registries_namespace) {
             ([], Some(namespace)) => vec![namespace.clone()],
             ([], None) => vec![REGISTRY_NAMESPACE.to_owned()],
-            (namespaces, _) => namespaces.to_vec(),
+            // An empty one says that there is none.
+            (namespaces, _) => namespaces.iter().filter(|namespace| !namespace.is_empty()).cloned().collect(),
         };
         Settings {
             defaults: Defaults {
@@ -135,6 +136,23 @@ mod tests {
         for bad in ["registry:8080", "ftp://a", "http://", "http://u:p@a", "http://a?b=c", "http://a#b", ""] {
             assert!(registry_url(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn services_are_looked_for_where_the_flags_say() {
+        #[derive(clap::Parser)]
+        struct Only {
+            #[command(flatten)]
+            registries: RegistriesArgs,
+        }
+        let namespaces = |arguments: &[&str]| {
+            let arguments = ["program"].iter().chain(arguments);
+            let only = <Only as clap::Parser>::try_parse_from(arguments).unwrap();
+            only.registries.settings(&GoController::default(), &RegistryMetrics::default()).namespaces
+        };
+        assert_eq!(namespaces(&[]), ["kubeflow"]);
+        assert_eq!(namespaces(&["--registry-namespace=a,b", "--registry-namespace=c"]), ["a", "b", "c"]);
+        assert!(namespaces(&["--registry-namespace="]).is_empty(), "an empty one says that there is none");
     }
 
     #[test]

@@ -117,13 +117,14 @@ pub(super) async fn run(args: SyncerArgs) -> anyhow::Result<()> {
     let namespaces = cluster::namespaces(&client);
     let settings = args.registries.settings(&go_controller, &metrics.registry);
     let directory = Directory::follow(settings, namespaces, Some(&client)).await?;
-    let cluster_id = match args.program.cluster_id.clone() {
-        Some(id) => id,
+    let cluster_id = if let Some(id) = args.program.cluster_id.clone() {
+        id
+    } else {
         // Cancelling the wait loses nothing: it only reads.
-        None => tokio::select! {
+        tokio::select! {
             id = cluster::id(&client) => id?,
             () = stop.cancelled() => return Ok(()),
-        },
+        }
     };
     let fence = if args.no_lease { Fence::open() } else { Fence::closed() };
     let settings = Settings {

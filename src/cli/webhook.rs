@@ -28,7 +28,7 @@ const FIRST_LISTS_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Args)]
 pub struct WebhookArgs {
     /// Address to listen on for reviews
-    #[arg(long, env = "ISVC_REGISTRAR_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:10250")]
+    #[arg(long, env = "ISVC_REGISTRAR_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:10250", value_parser = super::address::listen)]
     pub listen: SocketAddr,
 
     /// File with the certificate chain in PEM, read again when it changes

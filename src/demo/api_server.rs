@@ -32,7 +32,7 @@ pub(super) enum Applied {
 
 /// Why an object could not be applied at all.
 #[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
+pub(super) enum ApplyError {
     /// The webhook could not be called.
     #[error("the webhook could not be called: {0}")]
     Call(#[from] reqwest::Error),

@@ -19,7 +19,7 @@ const SAMPLES: [(&str, &str); 3] = [
 
 /// Why a manifest cannot be applied.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
+pub(super) enum ManifestError {
     /// It cannot be read.
     #[error("{path} cannot be read: {cause}", path = path.display())]
     Unreadable {

@@ -5,7 +5,7 @@
 //!
 //! - the fence is open from the first to the last byte;
 //! - a change of state is sent only when the same plan comes of the object as it is now, read from no cache, and of
-//!   the entry as it is now: an object counts as absent only when the API server says NotFound of that very object,
+//!   the entry as it is now: an object counts as absent only when the API server says `NotFound` of that very object,
 //!   and only while every list that would have it is complete;
 //! - what no object was ever seen for is retired only as far as the brake lets it;
 //! - an entry that another writer keeps setting back is left alone.
@@ -103,9 +103,10 @@ async fn confirm(world: &World, facts: &Facts, write: &Write) -> Result<Confirme
 /// The same write, planned from the object and the entry as they are at this moment.
 async fn planned_again(world: &World, facts: &Facts, write: &Write, entry: EntryId) -> Result<Write, Stop> {
     let registry = &facts.shelves[write.registry].registry;
-    let (object, entry_now) = tokio::join!(world.objects.get(&facts.name), registry.entry(entry));
-    let seen = seen_now(world, facts, object?.as_ref())?;
-    let entry_now = entry_now?.ok_or(Stop::Stale)?;
+    // One after the other: between the entry as it is read here and the PATCH there is nothing.
+    let object = world.objects.get(&facts.name).await?;
+    let seen = seen_now(world, facts, object.as_ref())?;
+    let entry_now = registry.entry(entry).await?.ok_or(Stop::Stale)?;
     let mut fresh = facts.with_seen(seen).ok_or(Stop::Stale)?;
     fresh.shelves[write.registry].put(entry_now);
     let again = fresh.plan(world).writes.into_iter().find(|again| {

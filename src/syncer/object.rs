@@ -191,41 +191,41 @@ mod tests {
 
     use super::*;
 
-    fn read(object: Value) -> Option<(ObjectName, Object)> {
-        let view: InferenceService = serde_json::from_value(object).unwrap();
+    fn read(object: &Value) -> Option<(ObjectName, Object)> {
+        let view: InferenceService = serde_json::from_value(object.clone()).unwrap();
         Object::read(&view, &LabelKeys::default(), Some("example.org/finalizer"))
     }
 
-    fn stored(labels: Value, status: Value) -> Object {
+    fn stored(labels: &Value, status: &Value) -> Object {
         let metadata = json!({"namespace": "team-a", "name": "scorer", "uid": "u", "labels": labels,
             "finalizers": ["a", "example.org/finalizer"]});
-        read(json!({"metadata": metadata, "status": status})).unwrap().1
+        read(&json!({"metadata": metadata, "status": status})).unwrap().1
     }
 
     #[test]
     fn labels_are_ids_or_malformed_or_absent() {
         let keys = LabelKeys::default();
         let object = stored(
-            json!({keys.registered_model_id.as_str(): "7", keys.model_version_id.as_str(): "07"}),
-            json!({}),
+            &json!({keys.registered_model_id.as_str(): "7", keys.model_version_id.as_str(): "07"}),
+            &json!({}),
         );
         assert_eq!(object.model.id(), "7".parse().ok());
         assert_eq!(object.version, IdLabel::Malformed);
         assert_eq!(object.entry, IdLabel::Absent);
         assert!(object.opted_in());
-        assert!(!stored(json!({}), json!({})).opted_in());
+        assert!(!stored(&json!({}), &json!({})).opted_in());
         assert_eq!(object.finalizer_to_release, Some(1));
     }
 
     #[test]
     fn what_is_not_stored_is_not_kept() {
-        assert!(read(json!({"metadata": {"namespace": "team-a", "name": "scorer"}})).is_none());
-        assert!(read(json!({"metadata": {"uid": "u", "generateName": "scorer-"}})).is_none());
+        assert!(read(&json!({"metadata": {"namespace": "team-a", "name": "scorer"}})).is_none());
+        assert!(read(&json!({"metadata": {"uid": "u", "generateName": "scorer-"}})).is_none());
     }
 
     #[test]
     fn only_what_the_registry_is_told_makes_a_difference() {
-        let at = |status| stored(json!({}), status);
+        let at = |status: Value| stored(&json!({}), &status);
         let quiet = at(json!({"url": "http://a", "observedGeneration": 1}));
         assert!(quiet.asks_the_same_as(&at(json!({"url": "http://a", "observedGeneration": 2}))));
         assert!(!quiet.asks_the_same_as(&at(json!({"url": "http://b", "observedGeneration": 1}))));
@@ -237,13 +237,13 @@ mod tests {
         let ready = json!([{"type": "Ready", "status": "True"}]);
         let failed = json!({"transitionStatus": "BlockedByFailedLoad"});
         assert_eq!(
-            stored(json!({}), json!({"conditions": ready})).outcome(),
+            stored(&json!({}), &json!({"conditions": ready})).outcome(),
             Some(DeploymentOutcome::Running)
         );
         assert_eq!(
-            stored(json!({}), json!({"conditions": ready, "modelStatus": failed})).outcome(),
+            stored(&json!({}), &json!({"conditions": ready, "modelStatus": failed})).outcome(),
             Some(DeploymentOutcome::Failed)
         );
-        assert_eq!(stored(json!({}), json!({})).outcome(), None);
+        assert_eq!(stored(&json!({}), &json!({})).outcome(), None);
     }
 }

@@ -317,7 +317,7 @@ mod tests {
     async fn the_earlier_of_two_times_counts() {
         let queue = Arc::new(Queue::default());
         let start = Instant::now();
-        queue.add_after(&name("a"), Duration::from_secs(60));
+        queue.add_after(&name("a"), Duration::from_mins(1));
         queue.add_after(&name("a"), Duration::from_secs(5));
         queue.add_after(&name("a"), Duration::from_secs(90));
         queue.next().await.end(Outcome::Done);

@@ -16,13 +16,13 @@ use tokio::time::{Instant, timeout};
 use super::brake::EntryKey;
 use super::known::Known;
 use super::listing::{self, Listing};
-use super::plan::{Case, Plan, Row, Shelf, plan};
+use super::plan::{Case, Plan, Row, Shelf, Sighting, plan};
 use super::store::Seen;
 use super::watch::Refresh;
 use super::world::World;
 use crate::registration::ObjectName;
 use crate::registration::ownership::is_ours;
-use crate::registry::{DesiredState, InferenceService, RegistryClient};
+use crate::registry::{DesiredState, EntryId, InferenceService, RegistryClient};
 
 /// Limit of listing all objects anew: an API server that takes longer is not well, and the next resync comes.
 const LIST_LIMIT: Duration = Duration::from_mins(5);
@@ -200,13 +200,13 @@ fn compare(world: &World, reads: Vec<Read>, complete: bool) -> Report {
     let mut never_seen: HashSet<EntryKey> = HashSet::new();
     for name in &cases.names {
         let seen = world.store.seen(name);
-        let (plan, shelves) = cases.plan(world, name, &seen);
+        let Compared { plan, shelves, label_unaccounted } = cases.compare(world, name, &seen);
         let missing = plan.writes.iter().filter(|write| write.row == Row::NeverSeen);
         never_seen.extend(missing.filter_map(|write| Some((shelves[write.registry], write.entry()?))));
         if let Some(due) = plan.due_in {
             world.queue.add_after(name, due);
         }
-        if !plan.writes.is_empty() || plan.stranger.is_some() {
+        if !plan.writes.is_empty() || plan.stranger.is_some() || label_unaccounted {
             differing.push(name);
         }
     }
@@ -237,12 +237,22 @@ struct Cases {
     names: HashSet<ObjectName>,
 }
 
+/// What came of comparing one name.
+struct Compared {
+    plan: Plan,
+    /// The registries that the plan's indices mean.
+    shelves: Vec<u64>,
+    /// Whether the object's id label names an entry that was not listed: one that is retired, another cluster's, or
+    /// none at all.
+    label_unaccounted: bool,
+}
+
 struct RegistryCase {
     registry: RegistryClient,
     listing: Listing,
     by_name: HashMap<ObjectName, Vec<InferenceService>>,
     /// Without a stamp, and maybe named by some object's id label.
-    unstamped: HashMap<crate::registry::EntryId, InferenceService>,
+    unstamped: HashMap<EntryId, InferenceService>,
 }
 
 impl Cases {
@@ -267,8 +277,7 @@ impl Cases {
         Self { registries, names }
     }
 
-    /// The plan for a name, and the registries that its indices mean.
-    fn plan(&self, world: &World, name: &ObjectName, seen: &Seen) -> (Plan, Vec<u64>) {
+    fn compare(&self, world: &World, name: &ObjectName, seen: &Seen) -> Compared {
         let object = seen.object().filter(|object| object.opted_in());
         let home = object.and_then(|object| {
             world.directory.choose(&name.namespace, &object.registry.selector()).ok().map(|home| home.id())
@@ -309,6 +318,19 @@ impl Cases {
             recorded: None,
             rules: world.rules,
         });
-        (plan, self.registries.iter().map(|case| case.registry.id()).collect())
+        let labelled = live_label(seen);
+        let label_unaccounted = labelled.is_some_and(|labelled| {
+            shelves.iter().any(|shelf| shelf.home && shelf.entries.iter().all(|entry| entry.id != labelled))
+        });
+        let shelves = self.registries.iter().map(|case| case.registry.id()).collect();
+        Compared { plan, shelves, label_unaccounted }
+    }
+}
+
+/// The id label of an object that is there to stay.
+fn live_label(seen: &Seen) -> Option<EntryId> {
+    match seen.sighting() {
+        Sighting::Live(live) => live.object.entry.id(),
+        _ => None,
     }
 }

@@ -14,6 +14,7 @@ use super::queue::Outcome;
 use super::store::Seen;
 use super::world::World;
 use crate::registration::{Effects, NotRegistered, ObjectName, Origin, Wanted};
+use crate::registry::directory::ChoiceError;
 use crate::registry::{EntryId, NewServeModel, RegistryError};
 
 /// More writes than any name needs at once; a name that still has some is not coming to an end.
@@ -121,7 +122,7 @@ async fn end(
     } else if facts.failed.is_empty() && facts.no_home.is_none() && impossible.is_empty() {
         world.notices.forget_trouble(&facts.name);
     }
-    let choice_failed = facts.no_home.as_ref().is_some_and(|error| error.is_unavailable());
+    let choice_failed = facts.no_home.as_ref().is_some_and(ChoiceError::is_unavailable);
     if !facts.failed.is_empty() || choice_failed {
         return Outcome::Failed;
     }
@@ -208,7 +209,8 @@ async fn register(world: &World, facts: &mut Facts, at: usize) -> Step {
         // It runs already: an archived model is its owner's business.
         refuse_archived: false,
     };
-    let find_or_create = world.registrar.register(&registry, &wanted, Effects::Create);
+    // On the heap: the future is large, and every worker would carry it with every name.
+    let find_or_create = Box::pin(world.registrar.register(&registry, &wanted, Effects::Create));
     let registered = match world.fence.write(world.write_limit, find_or_create).await {
         Ok(Ok(registered)) => registered,
         Ok(Err(NotRegistered::Unavailable(error))) => {

@@ -229,7 +229,7 @@ fn filled(scene: &Scene, mut review: Review) -> Review {
 )]
 #[case::registry(
     "model=7 name=nowhere",
-    "no configured registry is called /nowhere: set labels modelregistry.kubeflow.org/name and \
+    "no configured registry is called nowhere: set labels modelregistry.kubeflow.org/name and \
      modelregistry.kubeflow.org/namespace to those of a configured registry"
 )]
 #[tokio::test]

@@ -168,11 +168,6 @@ impl Scene {
         self.server.registry().requests().iter().filter(|exchange| exchange.method == method).count()
     }
 
-    /// How many requests created an entry.
-    pub(crate) fn entries_posted(&self) -> usize {
-        self.posted("/inference_services")
-    }
-
     /// How many requests created something below this path.
     pub(crate) fn posted(&self, collection: &str) -> usize {
         let requests = self.server.registry().requests();

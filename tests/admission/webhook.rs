@@ -11,8 +11,9 @@ use isvc_registrar::certs::issue::Authority;
 use isvc_registrar::certs::{CertificateResolver, read_pair};
 use isvc_registrar::kserve::LabelKeys;
 use isvc_registrar::metrics::Metrics;
+use isvc_registrar::namespaces::Namespaces;
 use isvc_registrar::registration::{ClusterId, Registrar};
-use isvc_registrar::registry::directory::Directory;
+use isvc_registrar::registry::directory::{Configured, Directory, Registry, Scope, Source};
 use isvc_registrar::registry::{ApiChoice, ClientSettings, RegistryClient};
 use isvc_registrar::server::tls::{self, Limits, Stop};
 use serde_json::Value;
@@ -88,16 +89,25 @@ impl TestWebhook {
 
     /// A webhook with one registry that needs more than a URL.
     pub(crate) fn start_with(registry: ClientSettings, setup: Setup) -> Self {
-        let url = registry.url.clone();
         // Fails only when a provider is there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let registry = RegistryClient::new(registry);
+        let only = Registry {
+            name: registry.name.clone(),
+            namespace: None,
+            url: registry.url.clone(),
+            source: Source::Flags,
+            allowed: Scope::All,
+            default_for: Scope::All,
+            client: RegistryClient::new(registry),
+        };
+        let configured = Configured { registries: vec![only], complete: true, ..Configured::default() };
         let webhook = Webhook {
             registrar: Registrar::new(
                 ClusterId::new(setup.cluster).expect("a cluster"),
                 setup.registry_limit,
             ),
-            directory: Directory::of_one(registry, url),
+            directory: Directory::of(configured),
+            namespaces: Namespaces::default(),
             keys: LabelKeys::default(),
             policies: setup.policies,
             registry_limit: setup.registry_limit,

@@ -1,7 +1,7 @@
 //! InferenceServices from the API server.
 //!
 //! What stays true: every request has a limit, also the start of a watch; objects are read straight into the small
-//! view, whatever else they hold; a 404 counts as NotFound only when the answer names the object that was asked
+//! view, whatever else they hold; a 404 counts as `NotFound` only when the answer names the object that was asked
 //! for, so that a missing CRD, a wrong path or a proxy is no deletion.
 
 use std::time::Duration;
@@ -141,11 +141,11 @@ impl Objects for ClusterObjects {
         at: usize,
     ) -> BoxFuture<'a, Result<(), ObjectsError>> {
         async move {
-            let path = format!("/metadata/finalizers/{at}");
+            let finalizer_at = format!("/metadata/finalizers/{at}");
             let patch: json_patch::Patch = serde_json::from_value(json!([
                 {"op": "test", "path": "/metadata/uid", "value": uid},
-                {"op": "test", "path": path, "value": finalizer},
-                {"op": "remove", "path": path},
+                {"op": "test", "path": finalizer_at, "value": finalizer},
+                {"op": "remove", "path": finalizer_at},
             ]))
             .map_err(unusable)?;
             let scope = Scope::Namespace(name.namespace.as_str().into());

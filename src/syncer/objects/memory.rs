@@ -54,16 +54,16 @@ impl MemoryObjects {
 
     /// Stores an object, new or changed, and gives it as it is stored: with uid and resource version. A status
     /// that the object lacks stays as it was. `None` for an object without name or Namespace.
+    #[expect(clippy::must_use_candidate, reason = "storing it is the point; what is stored is extra")]
     pub fn apply(&self, mut object: Value) -> Option<Value> {
         let name = place(&object)?;
         let mut state = self.state();
         let before = state.objects.get(&name).cloned();
-        let uid = match &before {
-            Some(before) => before["metadata"]["uid"].clone(),
-            None => {
-                state.uids += 1;
-                json!(format!("00000000-0000-4000-8000-{:012}", state.uids))
-            }
+        let uid = if let Some(before) = &before {
+            before["metadata"]["uid"].clone()
+        } else {
+            state.uids += 1;
+            json!(format!("00000000-0000-4000-8000-{:012}", state.uids))
         };
         object["metadata"]["uid"] = uid;
         if let (None, Some(before)) = (object.get("status"), before)
@@ -79,6 +79,7 @@ impl MemoryObjects {
 
     /// Deletes an object; one with finalizers gets a `deletionTimestamp` and stays until they are off. Says
     /// whether there was one.
+    #[expect(clippy::must_use_candidate, reason = "deleting it is the point")]
     pub fn delete(&self, name: &ObjectName) -> bool {
         let mut state = self.state();
         let Some(mut object) = state.objects.get(name).cloned() else { return false };

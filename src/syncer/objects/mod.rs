@@ -144,7 +144,7 @@ pub trait Objects: Send + Sync + 'static {
         after: &'a str,
     ) -> BoxFuture<'a, Result<BoxStream<'static, Result<Change, ObjectsError>>, ObjectsError>>;
 
-    /// The object as it is now, from no cache. `None` only when the source says NotFound of this very object.
+    /// The object as it is now, from no cache. `None` only when the source says `NotFound` of this very object.
     fn get<'a>(
         &'a self,
         name: &'a ObjectName,

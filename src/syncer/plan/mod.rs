@@ -288,12 +288,12 @@ fn row_7(case: &Case<'_>, plan: &mut Plan) {
 
 impl<'a> Case<'a> {
     /// The object as somebody an entry may belong to. An id label names an entry of the object's own registry.
-    fn claimant(&self, shelf: &Shelf<'_>, object: Option<&Object>) -> Claimant<'a> {
+    fn claimant(&self, of: &Shelf<'_>, object: Option<&Object>) -> Claimant<'a> {
         Claimant {
             cluster: self.cluster,
             object: self.name,
-            environment: shelf.environment,
-            labelled: object.filter(|_| shelf.home).and_then(|object| object.entry.id()),
+            environment: of.environment,
+            labelled: object.filter(|_| of.home).and_then(|object| object.entry.id()),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Scene {
         Self {
             object: object(
                 json!({"registered-model-id": "7", "inference-service-id": "100"}),
-                json!({"url": SERVED}),
+                &json!({"url": SERVED}),
             ),
             sight,
             moved: false,
@@ -62,8 +62,7 @@ impl Scene {
     fn plan(&self) -> Plan {
         let view: View = serde_json::from_value(self.object.clone()).unwrap();
         let (name, object) = Object::read(&view, &LabelKeys::default(), None).unwrap();
-        let shelf =
-            |home, entries| Shelf { home, environment: "3".parse().ok(), now_ms: self.clock, entries };
+        let with = |home, entries| Shelf { home, environment: "3".parse().ok(), now_ms: self.clock, entries };
         plan(&Case {
             cluster: &cluster(),
             name: &name,
@@ -79,7 +78,7 @@ impl Scene {
                 NeverSeen => Sighting::NeverSeen,
                 Sight::Unknown => Sighting::Unknown,
             },
-            registries: &[shelf(true, &self.home), shelf(false, &self.elsewhere)],
+            registries: &[with(true, &self.home), with(false, &self.elsewhere)],
             refused_version: None,
             recorded: None,
             rules: self.rules,
@@ -97,7 +96,7 @@ fn cluster() -> ClusterId {
 }
 
 /// An InferenceService team-a/scorer with these labels under our prefix.
-fn object(labels: Value, status: Value) -> Value {
+fn object(labels: Value, status: &Value) -> Value {
     let Value::Object(labels) = labels else { panic!("labels are a map") };
     let labels: serde_json::Map<_, _> = labels
         .into_iter()
@@ -179,7 +178,7 @@ fn row_1(#[case] sight: Sight, #[case] entry: InferenceService, #[case] retired:
 
 #[test]
 fn row_1_takes_nobody_s_entry_for_an_object_that_never_opted_in() {
-    let scene = Scene { object: object(json!({}), json!({})), ..Scene::new(Gone, vec![entry(9, "scorer")]) };
+    let scene = Scene { object: object(json!({}), &json!({})), ..Scene::new(Gone, vec![entry(9, "scorer")]) };
     assert_eq!(scene.writes(), []);
 }
 
@@ -196,7 +195,7 @@ fn row_1_reaches_every_registry_but_only_for_what_is_ours() {
 #[case::not_stamped(entry(100, "scorer"), vec![])]
 #[case::of_another_cluster(property(settled(), "cluster", "west"), vec![])]
 fn row_2(#[case] entry: InferenceService, #[case] want: Vec<(u8, Option<u32>)>) {
-    assert_eq!(Scene::live(object(json!({}), json!({})), vec![entry]).writes(), want);
+    assert_eq!(Scene::live(object(json!({}), &json!({})), vec![entry]).writes(), want);
 }
 
 #[rstest]
@@ -214,7 +213,7 @@ fn row_3(
     #[case] entries: Vec<InferenceService>,
     #[case] want: Vec<(u8, Option<u32>)>,
 ) {
-    assert_eq!(Scene::live(object(labels, json!({})), entries).writes(), want);
+    assert_eq!(Scene::live(object(labels, &json!({})), entries).writes(), want);
 }
 
 #[rstest]
@@ -245,7 +244,7 @@ fn row_4(#[case] entry: InferenceService, #[case] want: &[&str]) {
 #[test]
 fn row_4_writes_the_labelled_version_and_never_clears_one() {
     let labels = json!({"registered-model-id": "7", "model-version-id": "12"});
-    let scene = Scene::live(object(labels, json!({"url": SERVED})), vec![settled()]);
+    let scene = Scene::live(object(labels, &json!({"url": SERVED})), vec![settled()]);
     let Action::Patch { patch, differs, .. } = &scene.plan().writes[0].action else { panic!("a PATCH") };
     assert_eq!((patch.model_version_id, differs.as_slice()), ("12".parse().ok(), &["modelVersionId"][..]));
 
@@ -349,7 +348,7 @@ fn row_6(
         entry.model_version_id = "12".parse().ok();
     });
     let held = Duration::from_mins(held_minutes);
-    let scene = Scene { moved, held, ..Scene::live(object(labels, status), vec![versioned]) };
+    let scene = Scene { moved, held, ..Scene::live(object(labels, &status), vec![versioned]) };
     let writes = scene.plan().writes;
     let record = writes.iter().find_map(|write| match &write.action {
         Action::Record { record, .. } => Some(record),
@@ -366,7 +365,7 @@ fn row_6(
 fn row_6_needs_a_version_label() {
     let versioned = with(settled(), |entry| entry.model_version_id = "12".parse().ok());
     let labels = json!({"registered-model-id": "7"});
-    assert_eq!(Scene::live(object(labels, ready(SERVED)), vec![versioned]).writes(), [(4, Some(100))]);
+    assert_eq!(Scene::live(object(labels, &ready(SERVED)), vec![versioned]).writes(), [(4, Some(100))]);
 }
 
 #[rstest]
@@ -401,7 +400,7 @@ fn nothing_is_written_outside_the_table(#[case] scene: Scene) {
 #[test]
 fn an_entry_of_somebody_else_is_reported_and_left_alone() {
     let labels = json!({"inference-service-id": "100"});
-    let scene = Scene::live(object(labels, json!({})), vec![property(settled(), "cluster", "west")]);
+    let scene = Scene::live(object(labels, &json!({})), vec![property(settled(), "cluster", "west")]);
     assert_eq!(scene.plan().stranger, "100".parse().ok());
     assert_eq!(scene.writes(), []);
 }
@@ -411,7 +410,7 @@ fn a_plan_that_was_carried_out_leaves_nothing_to_plan() {
     let labels = json!({"registered-model-id": "7", "model-version-id": "12"});
     let mut entry = entry(100, "scorer/u-1");
     for _ in 0..2 {
-        let plan = Scene::live(object(labels.clone(), json!({"url": SERVED})), vec![entry.clone()]).plan();
+        let plan = Scene::live(object(labels.clone(), &json!({"url": SERVED})), vec![entry.clone()]).plan();
         for write in &plan.writes {
             let Action::Patch { patch, .. } = &write.action else { panic!("only a PATCH is needed") };
             entry.desired_state = patch.desired_state;
@@ -420,7 +419,7 @@ fn a_plan_that_was_carried_out_leaves_nothing_to_plan() {
             entry.custom_properties = patch.custom_properties.clone().unwrap_or_default();
         }
     }
-    let settled = Scene::live(object(labels, json!({"url": SERVED})), vec![entry]);
+    let settled = Scene::live(object(labels, &json!({"url": SERVED})), vec![entry]);
     assert_eq!(settled.plan(), Plan::default());
 }
 

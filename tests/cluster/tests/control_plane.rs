@@ -77,7 +77,13 @@ async fn a_container_that_ends_is_started_again_and_one_that_cannot_start_says_w
     let code = "jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}";
     let code = cluster.kubectl(&["get", "pod", "crashes", "--output", code]).await.unwrap();
     assert_eq!(code.stdout().unwrap(), "3");
-    assert_eq!(cluster.container_log("default", "crashes", "main").unwrap(), "run\nrun\n");
+    wait::until("the second run has written its line too", async || {
+        let log = cluster.container_log("default", "crashes", "main")?;
+        ensure!(log == "run\nrun\n", "the log holds {log:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
     for (name, reason) in [
         ("unknown", "ErrImagePull"),
         ("unfilled", "ContainerCreating"),
@@ -167,10 +173,16 @@ async fn kill_9_leaves_nothing() {
     };
     run(&["run", "lives", "--image=isvc-registrar", "--command", "--", "sleep", "1000"]).await;
     run(&["wait", "--for=condition=Ready", "pod/lives", "--timeout=60s"]).await;
-    let running = processes_of(&folder).unwrap();
-    for name in ["etcd", "kube-apiserver", "kube-controller", "sleep"] {
-        assert!(running.contains(name), "{name} is not among {running:?}");
-    }
+    // Ready is said when the container's process is there, which is a moment before it has become the program.
+    wait::until("every kind of process is running", async || {
+        let running = processes_of(&folder)?;
+        let kinds =
+            ["etcd", "kube-apiserver", "kube-controller", "sleep"].map(|name| (name, running.contains(name)));
+        ensure!(kinds.iter().all(|(_, running)| *running), "{kinds:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
 
     playground.kill().await.unwrap();
 

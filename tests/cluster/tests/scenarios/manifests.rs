@@ -37,11 +37,16 @@ impl Pair {
         Ok(Self { registered, switched_off, model, version })
     }
 
+    /// A manifest with the ids that this registry gave, in the place of those that a new one gives.
+    fn fill(&self, manifest: &str) -> String {
+        let put = |text: &str, key, id| text.replace(&format!("{key}: \"1\""), &format!("{key}: \"{id}\""));
+        put(&put(manifest, MODEL, &self.model), VERSION, &self.version)
+    }
+
     /// Sends the same to both, and returns what the registered one became, after it was compared with the other.
     async fn send(&self, arguments: &[&str], manifest: &str) -> Result<Vec<Value>> {
-        let filled = manifest.replace("${MODEL}", &self.model).replace("${VERSION}", &self.version);
-        let registered = send(&self.registered, arguments, &filled).await?;
-        let switched_off = send(&self.switched_off, arguments, &filled).await?;
+        let registered = send(&self.registered, arguments, manifest).await?;
+        let switched_off = send(&self.switched_off, arguments, manifest).await?;
         ensure!(
             registered.iter().map(comparable).eq(switched_off.iter().map(comparable)),
             "more differs than the id label. Registered:\n{registered:#?}\nswitched off:\n{switched_off:#?}"
@@ -83,7 +88,7 @@ fn comparable(object: &Value) -> Value {
 
 /// The manifests of the fixtures, by name.
 fn manifests() -> Result<BTreeMap<String, String>> {
-    let folder = workspace::root().join("tests/cluster/tests/fixtures/manifests");
+    let folder = workspace::root().join("tests/fixtures/manifests");
     let files = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     files
         .map(|file| {
@@ -94,6 +99,15 @@ fn manifests() -> Result<BTreeMap<String, String>> {
         .collect()
 }
 
+#[test]
+fn every_manifest_names_a_model() {
+    let manifests = manifests().unwrap();
+    assert!(manifests.len() >= 22, "there are only {}", manifests.len());
+    for (name, manifest) in manifests {
+        assert!(manifest.contains(&format!("{MODEL}: \"1\"")), "{name} names no model");
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs the test control plane: run tests/run"]
 async fn every_shape_is_applied_unharmed() {
@@ -102,7 +116,7 @@ async fn every_shape_is_applied_unharmed() {
     let mut applied = Vec::new();
 
     for (name, manifest) in manifests().unwrap() {
-        let objects = pair.send(&["apply"], &manifest).await.context(name.clone()).unwrap();
+        let objects = pair.send(&["apply"], &pair.fill(&manifest)).await.context(name.clone()).unwrap();
         let services = objects.into_iter().filter(|object| object["kind"] == "InferenceService");
         for object in services {
             assert!(label(&object, ID).is_some(), "{name} is not registered: {object:#}");
@@ -124,7 +138,7 @@ async fn every_shape_is_applied_unharmed() {
 #[ignore = "needs the test control plane: run tests/run"]
 async fn applying_again_changes_nothing() {
     let pair = Pair::set("again").await.unwrap();
-    let manifest = service("fraud", json!({MODEL: "${MODEL}"})).to_string();
+    let manifest = service("fraud", json!({MODEL: pair.model})).to_string();
     let server_side: &[&str] = &["apply", "--server-side", "--field-manager=team"];
 
     for (name, ways) in [("client", &["apply"][..]), ("server", server_side)] {
@@ -144,7 +158,7 @@ async fn applying_again_changes_nothing() {
 async fn a_server_side_apply_of_a_change_keeps_the_id() {
     let pair = Pair::set("changed").await.unwrap();
     let arguments = ["apply", "--server-side", "--field-manager=team"];
-    let manifest = service("fraud", json!({MODEL: "${MODEL}"})).to_string();
+    let manifest = service("fraud", json!({MODEL: pair.model})).to_string();
     let first = pair.send(&arguments, &manifest).await.unwrap();
 
     let changed = manifest.replace("s3://models/fraud", "s3://models/fraud/2");
@@ -158,7 +172,7 @@ async fn a_server_side_apply_of_a_change_keeps_the_id() {
 #[ignore = "needs the test control plane: run tests/run"]
 async fn a_replaced_object_keeps_its_id() {
     let pair = Pair::set("replace").await.unwrap();
-    let manifest = service("fraud", json!({MODEL: "${MODEL}"})).to_string();
+    let manifest = service("fraud", json!({MODEL: pair.model})).to_string();
     let created = pair.send(&["create"], &manifest).await.unwrap();
 
     // As a tool does that keeps manifests in Git: the id was never there.
