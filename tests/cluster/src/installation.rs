@@ -3,12 +3,13 @@
 //! In: a cluster, its registry, and values of the chart. Out: a release whose Pods are ready. What stays true: nothing
 //! of the chart is replaced or left out; its certificate is made for its Service's name, as a person would make it.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use crate::authority::Authority;
 use crate::control_plane::ControlPlane;
 use crate::registry::Registry;
+use crate::wait;
 use crate::workspace;
 
 /// The release's name, and that of its Service and Deployment.
@@ -50,9 +51,22 @@ impl<'a> Installation<'a> {
         Ok(installation)
     }
 
-    /// Upgrades the release to these values beside those it has.
+    /// Upgrades the release to these values beside those it has, and returns when no Pod of before is left.
     pub async fn upgrade(&mut self, values: &[&str]) -> Result<()> {
-        self.helm("upgrade", values).await
+        self.helm("upgrade", values).await?;
+        self.former_pods_are_gone().await
+    }
+
+    /// A Pod that is being stopped still answers on the connections that it has.
+    async fn former_pods_are_gone(&self) -> Result<()> {
+        wait::until("all Pods that are being stopped are gone", async || {
+            let template = "--output=jsonpath={.items[?(@.metadata.deletionTimestamp)].metadata.name}";
+            let pods = ["get", "pods", "--namespace", &self.namespace, template];
+            let going = self.cluster.kubectl(&pods).await?.stdout()?;
+            ensure!(going.is_empty(), "there are {going}");
+            Ok(())
+        })
+        .await
     }
 
     /// Uninstalls the release.
