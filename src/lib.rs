@@ -18,6 +18,7 @@ pub mod cli;
 pub mod demo;
 pub mod kserve;
 pub mod metrics;
+pub mod namespaced_name;
 pub mod namespaces;
 pub mod registration;
 pub mod registry;

@@ -17,6 +17,7 @@ mod go_controller;
 mod program;
 mod registries;
 mod registry;
+mod serving_certificate;
 mod syncer;
 mod webhook;
 
@@ -29,6 +30,7 @@ pub use demo::DemoArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
+pub use serving_certificate::ServingCertificateArgs;
 pub use syncer::SyncerArgs;
 pub use webhook::WebhookArgs;
 
