@@ -67,6 +67,9 @@ pub(crate) fn read(log: &Path) -> Result<Vec<AuditEvent>> {
     let complete = content.rfind('\n').map_or("", |end| &content[..end]);
     complete
         .lines()
-        .map(|line| serde_json::from_str(line).with_context(|| format!("the audit log has a line that is no event: {line}")))
+        .map(|line| {
+            serde_json::from_str(line)
+                .with_context(|| format!("the audit log has a line that is no event: {line}"))
+        })
         .collect()
 }

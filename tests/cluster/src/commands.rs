@@ -61,7 +61,10 @@ impl Commands {
             .env("KUBECONFIG", &self.kubeconfig)
             // kubectl's discovery cache and helm's folders; a run's discovery must not be the next run's.
             .env("HOME", &self.home)
-            .envs(["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"].map(|variable| (variable, &self.home)))
+            .envs(
+                ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"]
+                    .map(|variable| (variable, &self.home)),
+            )
             .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -74,7 +77,8 @@ impl Commands {
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };
-        let Ok(((), output)) = timeout(LIMIT, async { tokio::join!(feed, child.wait_with_output()) }).await else {
+        let Ok(((), output)) = timeout(LIMIT, async { tokio::join!(feed, child.wait_with_output()) }).await
+        else {
             bail!("`{line}` did not end within {} s", LIMIT.as_secs());
         };
         let output = output?;

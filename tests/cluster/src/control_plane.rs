@@ -134,7 +134,10 @@ impl ControlPlane {
     /// Starts the API server again, where it was, and returns when it is ready.
     pub async fn start_api_server(&self) -> Result<()> {
         let (processes, setup) = (self.processes.clone(), self.setup.clone());
-        self.background.handle().spawn(async move { processes.lock().await.start_api_server(&setup).await }).await?
+        self.background
+            .handle()
+            .spawn(async move { processes.lock().await.start_api_server(&setup).await })
+            .await?
     }
 
     /// What the API server was asked so far. Reads by the suite itself are left out.

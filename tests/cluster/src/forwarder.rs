@@ -158,7 +158,8 @@ fn backends(services: &[Arc<Service>], pods: &[Arc<Pod>]) -> Backends {
     let mut wanted = Backends::new();
     for service in services {
         let Some(spec) = &service.spec else { continue };
-        let Some(address) = spec.cluster_ip.as_deref().and_then(|address| address.parse::<Ipv4Addr>().ok()) else {
+        let Some(address) = spec.cluster_ip.as_deref().and_then(|address| address.parse::<Ipv4Addr>().ok())
+        else {
             continue;
         };
         let Some(selector) = spec.selector.as_ref().filter(|selector| !selector.is_empty()) else { continue };
@@ -169,7 +170,8 @@ fn backends(services: &[Arc<Service>], pods: &[Arc<Pod>]) -> Backends {
             .collect();
         for port in spec.ports.iter().flatten().filter(|port| port.protocol.as_deref() != Some("UDP")) {
             let Ok(number) = u16::try_from(port.port) else { continue };
-            let mut targets: Vec<SocketAddrV4> = selected.iter().filter_map(|pod| target(pod, port)).collect();
+            let mut targets: Vec<SocketAddrV4> =
+                selected.iter().filter_map(|pod| target(pod, port)).collect();
             targets.sort();
             if !targets.is_empty() {
                 wanted.insert(SocketAddrV4::new(address, number), targets);
@@ -186,7 +188,8 @@ fn target(pod: &Pod, port: &ServicePort) -> Option<SocketAddrV4> {
         None => port.port,
         Some(IntOrString::Int(number)) => *number,
         Some(IntOrString::String(name)) => {
-            let mut ports = pod.spec.as_ref()?.containers.iter().flat_map(|container| container.ports.iter().flatten());
+            let mut ports =
+                pod.spec.as_ref()?.containers.iter().flat_map(|container| container.ports.iter().flatten());
             ports.find(|port| port.name.as_ref() == Some(name))?.container_port
         }
     };

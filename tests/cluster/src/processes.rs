@@ -129,7 +129,10 @@ fn start_api_server(setup: &Setup) -> Result<Leash> {
             format!("--cert-dir={}", work.path().join("credentials").display()),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-key-file={}", credentials.file("service-accounts.pub").display()),
-            format!("--service-account-signing-key-file={}", credentials.file("service-accounts.key").display()),
+            format!(
+                "--service-account-signing-key-file={}",
+                credentials.file("service-accounts.key").display()
+            ),
             "--authorization-mode=RBAC".to_owned(),
             format!("--token-auth-file={}", credentials.file("tokens.csv").display()),
             format!("--audit-policy-file={}", audit_policy.display()),
@@ -147,7 +150,10 @@ fn start_controllers(setup: &Setup) -> Result<Leash> {
             format!("--kubeconfig={}", credentials.kubeconfig(User::Controllers).display()),
             format!("--controllers={CONTROLLERS}"),
             format!("--root-ca-file={}", credentials.file("ca.crt").display()),
-            format!("--service-account-private-key-file={}", credentials.file("service-accounts.key").display()),
+            format!(
+                "--service-account-private-key-file={}",
+                credentials.file("service-accounts.key").display()
+            ),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ])

@@ -53,7 +53,11 @@ impl<'a> Patience<'a> {
     /// Returns when it is time to look again, and fails with what was seen when there has been time enough.
     pub(crate) async fn once_more(&self, seen: anyhow::Error) -> Result<()> {
         if Instant::now() >= self.deadline {
-            return Err(anyhow!("expected that {}, within {} s: {seen:#}", self.expected, DEADLINE.as_secs()));
+            return Err(anyhow!(
+                "expected that {}, within {} s: {seen:#}",
+                self.expected,
+                DEADLINE.as_secs()
+            ));
         }
         sleep(PERIOD).await;
         Ok(())

@@ -102,6 +102,9 @@ fn keep_when_a_test_fails() {
 fn keep(path: &Path) {
     if File::create_new(path.join("failed")).is_ok() {
         // Standard error itself, not the test's captured one: also a person who lets the output be captured reads it.
-        let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("logs of the control plane: {}\n", path.join("logs").display()));
+        let _ = io::Write::write_fmt(
+            &mut io::stderr(),
+            format_args!("logs of the control plane: {}\n", path.join("logs").display()),
+        );
     }
 }

@@ -57,7 +57,10 @@ impl Tools {
     pub fn prepare() -> Result<Self> {
         let built = target()?.join("tools");
         let script = Path::new(CRATE).join("tools/build");
-        let output = Command::new(&script).arg(&built).output().with_context(|| format!("cannot run {}", script.display()))?;
+        let output = Command::new(&script)
+            .arg(&built)
+            .output()
+            .with_context(|| format!("cannot run {}", script.display()))?;
         ensure!(
             output.status.success(),
             "the control plane's programs cannot be built (Go 1.26 is needed): {}",
@@ -65,9 +68,18 @@ impl Tools {
         );
         let callers = env::var_os(CALLERS_TOOLS).map(PathBuf::from);
         let find = |name: &str| {
-            callers.iter().chain([&built]).map(|folder| folder.join(name)).find(|path| path.exists()).with_context(
-                || format!("{name} is neither in ${CALLERS_TOOLS} nor in {}: run {}", built.display(), script.display()),
-            )
+            callers
+                .iter()
+                .chain([&built])
+                .map(|folder| folder.join(name))
+                .find(|path| path.exists())
+                .with_context(|| {
+                    format!(
+                        "{name} is neither in ${CALLERS_TOOLS} nor in {}: run {}",
+                        built.display(),
+                        script.display()
+                    )
+                })
         };
         Ok(Self {
             etcd: find("etcd")?,

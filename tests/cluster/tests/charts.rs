@@ -22,7 +22,15 @@ async fn cluster() -> Result<&'static ControlPlane> {
 /// The cluster IP of a Service.
 async fn address(cluster: &ControlPlane, namespace: &str, service: &str) -> Result<String> {
     let output = cluster
-        .kubectl(&["get", "service", service, "--namespace", namespace, "--output", "jsonpath={.spec.clusterIP}"])
+        .kubectl(&[
+            "get",
+            "service",
+            service,
+            "--namespace",
+            namespace,
+            "--output",
+            "jsonpath={.spec.clusterIP}",
+        ])
         .await?;
     output.stdout()
 }

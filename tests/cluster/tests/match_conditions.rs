@@ -43,7 +43,11 @@ impl Scene {
         let rendered = self.cluster.helm(&arguments).await?.stdout()?;
         let mut configuration: Value = serde_norway::from_str(&rendered)?;
         for webhook in configuration["webhooks"].as_array_mut().context("no webhooks")? {
-            let name = webhook["name"].as_str().and_then(|name| name.split('.').next()).context("no name")?.to_owned();
+            let name = webhook["name"]
+                .as_str()
+                .and_then(|name| name.split('.').next())
+                .context("no name")?
+                .to_owned();
             let bundle = k8s_openapi::ByteString(self.recorder.authority().as_bytes().to_vec());
             webhook["clientConfig"] = json!({"url": self.recorder.url(&name), "caBundle": bundle});
             let only_here =
@@ -180,7 +184,8 @@ async fn an_object_that_is_being_deleted_reaches_no_webhook() {
     scene.patch("held", json!({"metadata": {"finalizers": null}}), &[]).await.unwrap();
 
     assert_eq!(scene.asked(), "");
-    let gone = scene.cluster.kubectl(&["get", "isvc", "held", "--namespace", &scene.namespace]).await.unwrap();
+    let gone =
+        scene.cluster.kubectl(&["get", "isvc", "held", "--namespace", &scene.namespace]).await.unwrap();
     assert!(gone.stderr.contains("NotFound"), "{gone:?}");
 }
 
@@ -190,7 +195,8 @@ async fn exempt_users_and_groups_reach_no_webhook() {
     let users = r#"webhook.exempt.users=["kserve"]"#;
     let groups = r#"webhook.exempt.groups=["restorers"]"#;
     let scene = Scene::set("exempt", &[users, groups]).await.unwrap();
-    let members = ["create", "rolebinding", "all", "--clusterrole=cluster-admin", "--namespace", &scene.namespace];
+    let members =
+        ["create", "rolebinding", "all", "--clusterrole=cluster-admin", "--namespace", &scene.namespace];
     let members = [&members[..], &["--user=kserve", "--user=velero", "--user=anna"]].concat();
     scene.cluster.kubectl(&members).await.unwrap().stdout().unwrap();
 

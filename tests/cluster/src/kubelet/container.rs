@@ -87,7 +87,10 @@ impl ContainerRunner {
             if end.ran >= WELL_AFTER {
                 pause = FIRST_PAUSE;
             }
-            self.reporter.waits("CrashLoopBackOff", &format!("exit code {}, again in {} s", end.code, pause.as_secs()));
+            self.reporter.waits(
+                "CrashLoopBackOff",
+                &format!("exit code {}, again in {} s", end.code, pause.as_secs()),
+            );
             self.reporter.update(|report| report.restarts += 1);
             tokio::select! {
                 () = sleep(pause) => {}

@@ -22,7 +22,11 @@ pub(super) type Variables = BTreeMap<String, String>;
 
 impl Kubelet {
     /// The whole environment of a container.
-    pub(super) async fn environment(&self, downward: Downward<'_>, container: &Container) -> Result<Variables> {
+    pub(super) async fn environment(
+        &self,
+        downward: Downward<'_>,
+        container: &Container,
+    ) -> Result<Variables> {
         let pod = downward.pod;
         let mut variables = Variables::from([
             ("PATH".to_owned(), PATH.to_owned()),
@@ -58,7 +62,12 @@ impl Kubelet {
         Ok(variables)
     }
 
-    async fn value(&self, downward: Downward<'_>, variable: &EnvVar, before: &Variables) -> Result<Option<String>> {
+    async fn value(
+        &self,
+        downward: Downward<'_>,
+        variable: &EnvVar,
+        before: &Variables,
+    ) -> Result<Option<String>> {
         let Some(source) = &variable.value_from else {
             return Ok(Some(expand(variable.value.as_deref().unwrap_or_default(), before)));
         };
@@ -66,9 +75,17 @@ impl Kubelet {
             return downward.field(&field.field_path).map(Some);
         }
         let (map, key, optional) = if let Some(reference) = &source.config_map_key_ref {
-            (self.config_map(downward.pod, &reference.name, reference.optional).await?, &reference.key, reference.optional)
+            (
+                self.config_map(downward.pod, &reference.name, reference.optional).await?,
+                &reference.key,
+                reference.optional,
+            )
         } else if let Some(reference) = &source.secret_key_ref {
-            (self.secret(downward.pod, &reference.name, reference.optional).await?, &reference.key, reference.optional)
+            (
+                self.secret(downward.pod, &reference.name, reference.optional).await?,
+                &reference.key,
+                reference.optional,
+            )
         } else {
             bail!("the source of variable {} is not supported by the tests' kubelet", variable.name);
         };
@@ -119,7 +136,8 @@ fn namespace(pod: &Pod) -> &str {
 /// can clash with a program's own (`<SERVICE>_PORT` is a URL), which is worth meeting in a test.
 fn add_service_links(variables: &mut Variables, service: &Service) {
     let Some(spec) = &service.spec else { return };
-    let Some(host) = spec.cluster_ip.as_deref().filter(|address| !address.is_empty() && *address != "None") else {
+    let Some(host) = spec.cluster_ip.as_deref().filter(|address| !address.is_empty() && *address != "None")
+    else {
         return;
     };
     let name = service.name_any().to_uppercase().replace('-', "_");

@@ -14,8 +14,8 @@ mod pod;
 mod probes;
 mod sandbox;
 mod status;
-mod volumes;
 mod volume_writer;
+mod volumes;
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -124,7 +124,12 @@ impl Kubelet {
 
     async fn count_changes_of<K>(&self)
     where
-        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + 'static,
+        K: Resource<DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Send
+            + serde::de::DeserializeOwned
+            + 'static,
     {
         let api: Api<PartialObjectMeta<K>> = Api::all(self.client.clone());
         let mut events = watch_objects(api, watcher::Config::default()).default_backoff().boxed();

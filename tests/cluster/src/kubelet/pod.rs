@@ -40,7 +40,8 @@ pub(super) async fn run(kubelet: Arc<Kubelet>, pod: Arc<Pod>, seen: watch::Recei
     let address = kubelet.setup.addresses.next_pod();
     let count = containers(&pod).count();
     let report = ContainerReport { state: waiting("PodInitializing", ""), ..ContainerReport::default() };
-    let reports = Arc::new(watch::Sender::new(PodReport { containers: vec![report; count], finished: false }));
+    let reports =
+        Arc::new(watch::Sender::new(PodReport { containers: vec![report; count], finished: false }));
     let runner = PodRunner { kubelet, pod, address, reports };
 
     let (order, mut stop) = watch::channel(None);
@@ -68,7 +69,10 @@ pub(super) async fn run(kubelet: Arc<Kubelet>, pod: Arc<Pod>, seen: watch::Recei
 }
 
 /// Turns the deletion of a Pod into the order to stop; returns when the object is gone.
-async fn pass_on_deletion(mut seen: watch::Receiver<Option<Arc<Pod>>>, order: &watch::Sender<Option<Duration>>) {
+async fn pass_on_deletion(
+    mut seen: watch::Receiver<Option<Arc<Pod>>>,
+    order: &watch::Sender<Option<Duration>>,
+) {
     loop {
         let Some(pod) = seen.borrow_and_update().clone() else { return };
         if pod.metadata.deletion_timestamp.is_some() {
@@ -102,11 +106,13 @@ impl PodRunner {
                 return;
             }
         };
-        if let Err(error) = fs::create_dir_all(log_folder(&self.kubelet.setup.work.path().join("logs"), &self.pod)) {
+        if let Err(error) =
+            fs::create_dir_all(log_folder(&self.kubelet.setup.work.path().join("logs"), &self.pod))
+        {
             tracing::warn!(%error, "a Pod has no folder for its logs");
         }
-        let runners = containers(&self.pod).zip(mounts).enumerate().map(|(index, ((container, initializes), mounts))| {
-            ContainerRunner {
+        let runners = containers(&self.pod).zip(mounts).enumerate().map(
+            |(index, ((container, initializes), mounts))| ContainerRunner {
                 kubelet: self.kubelet.clone(),
                 pod: self.pod.clone(),
                 container: container.clone(),
@@ -116,8 +122,8 @@ impl PodRunner {
                 initializes,
                 reporter: Reporter::new(self.reports.clone(), index),
                 stop: stop.clone(),
-            }
-        });
+            },
+        );
         let (first, main): (Vec<_>, Vec<_>) = runners.partition(|runner| runner.initializes);
         tokio::select! {
             () = run_in_order(first, main) => {}
@@ -163,7 +169,9 @@ impl PodRunner {
         let name = self.pod.name_any();
         let parameters = PostParams::default();
         let pods = self.pods();
-        while let Err(error) = pods.create_subresource::<_, Status>("binding", &name, &parameters, &binding).await {
+        while let Err(error) =
+            pods.create_subresource::<_, Status>("binding", &name, &parameters, &binding).await
+        {
             if !self.worth_repeating("binding", &error).await {
                 return;
             }

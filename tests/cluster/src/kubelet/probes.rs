@@ -82,7 +82,9 @@ impl Probed<'_> {
     async fn check(&self, probe: &Probe) -> Result<()> {
         let seconds = probe.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT).max(1).unsigned_abs();
         let limit = Duration::from_secs(seconds.into());
-        let Ok(outcome) = timeout(limit, self.ask(probe)).await else { bail!("no answer within {seconds} s") };
+        let Ok(outcome) = timeout(limit, self.ask(probe)).await else {
+            bail!("no answer within {seconds} s")
+        };
         outcome
     }
 

@@ -64,7 +64,8 @@ impl Sandbox {
 
         let entrypoint = entrypoint(image);
         let read_only_root =
-            container.security_context.as_ref().and_then(|context| context.read_only_root_filesystem) == Some(true);
+            container.security_context.as_ref().and_then(|context| context.read_only_root_filesystem)
+                == Some(true);
         let groups: Vec<String> = identity.groups.iter().map(ToString::to_string).collect();
         let mut view = vec![
             path(&root),
@@ -126,8 +127,10 @@ impl Identity {
             .or_else(|| of_pod?.run_as_non_root)
             .unwrap_or(false);
         ensure!(user != 0 || !must_not_be_root, "container has runAsNonRoot and image will run as root");
-        let group =
-            of_container.and_then(|context| context.run_as_group).or_else(|| of_pod?.run_as_group).unwrap_or(0);
+        let group = of_container
+            .and_then(|context| context.run_as_group)
+            .or_else(|| of_pod?.run_as_group)
+            .unwrap_or(0);
         let mut groups = of_pod.and_then(|context| context.supplemental_groups.clone()).unwrap_or_default();
         groups.extend(of_pod.and_then(|context| context.fs_group));
         Ok(Self { user, group, groups })

@@ -94,13 +94,18 @@ pub(super) fn compose(
     previous: Option<&PodStatus>,
 ) -> PodStatus {
     let empty = Vec::new();
-    let (init, main) = pod.spec.as_ref().map_or((&empty, &empty), |spec| {
-        (spec.init_containers.as_ref().unwrap_or(&empty), &spec.containers)
-    });
+    let (init, main) = pod
+        .spec
+        .as_ref()
+        .map_or((&empty, &empty), |spec| (spec.init_containers.as_ref().unwrap_or(&empty), &spec.containers));
     let (init_reports, reports) = report.containers.split_at(init.len().min(report.containers.len()));
     let initialized = init_reports.iter().all(|report| exit_code(report) == Some(0));
-    let unready: Vec<&str> =
-        main.iter().zip(reports).filter(|(_, report)| !report.ready).map(|(spec, _)| spec.name.as_str()).collect();
+    let unready: Vec<&str> = main
+        .iter()
+        .zip(reports)
+        .filter(|(_, report)| !report.ready)
+        .map(|(spec, _)| spec.name.as_str())
+        .collect();
     let ready = initialized && unready.is_empty();
 
     let mut conditions = Conditions::new(previous);

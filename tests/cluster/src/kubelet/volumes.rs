@@ -88,10 +88,9 @@ impl PodVolumes {
     pub(super) fn mounts(&self, container: &Container) -> Result<Vec<Mount>> {
         let volumes = self.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         let mounts = container.volume_mounts.iter().flatten().map(|mount| {
-            let volume = volumes
-                .iter()
-                .find(|volume| volume.name == mount.name)
-                .with_context(|| format!("container {} mounts {:?}, which is no volume", container.name, mount.name))?;
+            let volume = volumes.iter().find(|volume| volume.name == mount.name).with_context(|| {
+                format!("container {} mounts {:?}, which is no volume", container.name, mount.name)
+            })?;
             let mut source = self.folder(volume);
             if let Some(path) = &mount.sub_path {
                 source.push(path);
@@ -143,12 +142,20 @@ impl PodVolumes {
             fs::create_dir_all(folder)?;
             let group = self.fs_group();
             chown(folder, None, group)?;
-            fs::set_permissions(folder, Permissions::from_mode(if group.is_some() { 0o2777 } else { 0o777 }))?;
+            fs::set_permissions(
+                folder,
+                Permissions::from_mode(if group.is_some() { 0o2777 } else { 0o777 }),
+            )?;
         }
         Ok(())
     }
 
-    async fn project(&mut self, folder: &Path, source: &VolumeProjection, mode: Option<i32>) -> Result<Files> {
+    async fn project(
+        &mut self,
+        folder: &Path,
+        source: &VolumeProjection,
+        mode: Option<i32>,
+    ) -> Result<Files> {
         if let Some(secret) = &source.secret {
             let content = self.kubelet.secret(&self.pod, &secret.name, secret.optional).await?;
             self.select(content, secret.items.as_ref(), secret.optional, mode)
@@ -181,7 +188,8 @@ impl PodVolumes {
     ) -> Result<Files> {
         let mut content = content.unwrap_or_default();
         let Some(items) = items else {
-            let all = content.into_iter().map(|(key, value)| (PathBuf::from(key), self.file(value, default_mode)));
+            let all =
+                content.into_iter().map(|(key, value)| (PathBuf::from(key), self.file(value, default_mode)));
             return Ok(all.collect());
         };
         let mut files = Files::new();
@@ -201,7 +209,8 @@ impl PodVolumes {
         let downward =
             Downward { pod: &self.pod, pod_address: self.address, node_address: self.kubelet.node_address() };
         let files = items.into_iter().flatten().map(|item| {
-            let field = item.field_ref.as_ref().context("only fieldRef is supported by the tests' kubelet")?;
+            let field =
+                item.field_ref.as_ref().context("only fieldRef is supported by the tests' kubelet")?;
             let value = downward.field(&field.field_path)?;
             Ok((PathBuf::from(&item.path), self.file(value.into_bytes(), item.mode.or(mode))))
         });
@@ -227,7 +236,8 @@ impl PodVolumes {
             },
             ..TokenRequest::default()
         };
-        let account = self.pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref()).unwrap_or("default");
+        let account =
+            self.pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref()).unwrap_or("default");
         let accounts: Api<ServiceAccount> =
             Api::namespaced(self.kubelet.client.clone(), &self.pod.namespace().unwrap_or_default());
         let answer = accounts.create_token_request(account, &PostParams::default(), &request).await?;
@@ -254,9 +264,10 @@ impl PodVolumes {
     fn user(&self) -> Option<u32> {
         let spec = self.pod.spec.as_ref()?;
         let of_pod = spec.security_context.as_ref().and_then(|context| context.run_as_user);
-        let mut users = spec.containers.iter().chain(spec.init_containers.iter().flatten()).map(|container| {
-            container.security_context.as_ref().and_then(|context| context.run_as_user).or(of_pod)
-        });
+        let mut users =
+            spec.containers.iter().chain(spec.init_containers.iter().flatten()).map(|container| {
+                container.security_context.as_ref().and_then(|context| context.run_as_user).or(of_pod)
+            });
         let first = users.next()??;
         users.all(|user| user == Some(first)).then(|| u32::try_from(first).ok())?
     }
