@@ -23,7 +23,7 @@ pub const VERSION_ID: i32 = 2;
 const ENTRY_ID: &str = "4711";
 
 /// Bytes that one environment variable adds to an object, with the managed fields that tell who set it.
-const BYTES_PER_VARIABLE: usize = 194;
+const BYTES_PER_VARIABLE: usize = 152;
 
 /// How large a review is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
