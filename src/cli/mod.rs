@@ -8,12 +8,16 @@
     reason = "the doc comments of flags are their help texts, where backticks are noise"
 )]
 
+mod address;
 mod certs;
 mod cluster;
+mod demo;
 mod duration;
+mod go_controller;
 mod program;
 mod registries;
 mod registry;
+mod syncer;
 mod webhook;
 
 use std::process::ExitCode;
@@ -21,13 +25,22 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use certs::CertsArgs;
+pub use demo::DemoArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
+pub use syncer::SyncerArgs;
 pub use webhook::WebhookArgs;
 
 /// Exit code for a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
+/// Exit code for a command line that makes no sense; clap has the same.
+const EXIT_USAGE: u8 = 2;
+
+/// A command line that makes no sense in a way that its flags alone do not show.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
 
 /// Registers KServe InferenceServices in Kubeflow Model Registry at admission time.
 #[derive(Debug, Parser)]
@@ -43,6 +56,10 @@ pub struct Cli {
 pub enum Command {
     /// Answer admission reviews: register InferenceServices while they are created
     Webhook(Box<WebhookArgs>),
+    /// Keep the registries' entries true to the InferenceServices in the cluster
+    Syncer(Box<SyncerArgs>),
+    /// Show it all in one process: registry, webhook, syncer, and an API server in memory
+    Demo(DemoArgs),
     /// Serve the Model Registry REST API from memory, for tests and trials
     Registry(RegistryArgs),
     /// Write a certificate authority and a server certificate for development
@@ -61,6 +78,8 @@ pub fn run(cli: Cli) -> ExitCode {
     let outcome = runtime.block_on(async {
         match cli.command {
             Command::Webhook(args) => webhook::run(*args).await,
+            Command::Syncer(args) => syncer::run(*args).await,
+            Command::Demo(args) => demo::run(args).await,
             Command::Registry(args) => registry::run(args).await,
             Command::Certs(args) => certs::run(&args),
         }
@@ -77,5 +96,5 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     {
         eprintln!("isvc-registrar: {error:#}");
     }
-    ExitCode::from(EXIT_FAILURE)
+    ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILURE })
 }

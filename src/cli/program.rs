@@ -4,23 +4,24 @@ use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
 
-use crate::kserve::{DEFAULT_PREFIX, LabelKeys};
+use super::go_controller::GoController;
+use crate::kserve::LabelKeys;
 use crate::registration::ClusterId;
 
 /// Flags of every long-running command.
 #[derive(Debug, Clone, Args)]
 pub struct ProgramArgs {
-    /// Prefix of the labels; OpenDataHub: modelregistry.opendatahub.io
-    #[arg(long, env = "ISVC_REGISTRAR_LABEL_PREFIX", value_name = "PREFIX", default_value = DEFAULT_PREFIX,
+    /// Prefix of the labels; OpenDataHub: modelregistry.opendatahub.io [default: modelregistry.kubeflow.org]
+    #[arg(long, env = "ISVC_REGISTRAR_LABEL_PREFIX", value_name = "PREFIX",
           value_parser = |text: &str| LabelKeys::new(text))]
-    pub label_prefix: LabelKeys,
+    pub label_prefix: Option<LabelKeys>,
 
     /// Id of the cluster in the registry [default: the UID of Namespace kube-system]
     #[arg(long, env = "ISVC_REGISTRAR_CLUSTER_ID", value_name = "ID")]
     pub cluster_id: Option<ClusterId>,
 
     /// Address for /healthz, /readyz and /metrics [default: webhook 0.0.0.0:8080, syncer 0.0.0.0:8081]
-    #[arg(long, env = "ISVC_REGISTRAR_HEALTH_LISTEN", value_name = "ADDRESS")]
+    #[arg(long, env = "ISVC_REGISTRAR_HEALTH_LISTEN", value_name = "ADDRESS", value_parser = super::address::listen)]
     pub health_listen: Option<SocketAddr>,
 
     /// How log lines are written
@@ -56,6 +57,11 @@ impl std::str::FromStr for LogLevel {
 }
 
 impl ProgramArgs {
+    /// The keys of the labels: of the flag, else of the Go controller's variables.
+    pub(super) fn keys(&self, go_controller: &GoController) -> LabelKeys {
+        self.label_prefix.clone().or_else(|| go_controller.keys.clone()).unwrap_or_default()
+    }
+
     /// Starts logging to standard error.
     pub fn start_logging(&self) {
         let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(&self.log_level.0);

@@ -6,9 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use url::Url;
 
+use super::go_controller::GoController;
 use crate::metrics::RegistryMetrics;
 use crate::registry::ApiChoice;
 use crate::registry::directory::{Defaults, Settings};
+
+/// Where Model Registry's own manifests put it.
+const REGISTRY_NAMESPACE: &str = "kubeflow";
 
 /// The registry that `--registry-url` names has this name in messages when its host says nothing better.
 const UNNAMED: &str = "the model registry";
@@ -21,14 +25,8 @@ pub struct RegistriesArgs {
     #[arg(long, env = "ISVC_REGISTRAR_REGISTRIES", value_name = "FILE")]
     pub registries: Option<PathBuf>,
 
-    /// Namespace whose Services labelled component=model-registry are registries; repeatable
-    #[arg(
-        long,
-        env = "ISVC_REGISTRAR_REGISTRY_NAMESPACE",
-        value_name = "NAMESPACE",
-        value_delimiter = ',',
-        default_value = "kubeflow"
-    )]
+    /// Namespace whose Services labelled component=model-registry are registries; repeatable, empty for none [default: kubeflow]
+    #[arg(long, env = "ISVC_REGISTRAR_REGISTRY_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',')]
     pub registry_namespace: Vec<String>,
 
     /// URL of the registry, up to where /api/model_registry begins
@@ -73,8 +71,13 @@ impl RegistriesArgs {
     }
 
     /// Where the configured registries come from.
-    #[must_use]
-    pub fn settings(&self, metrics: &RegistryMetrics) -> Settings {
+    pub(super) fn settings(&self, go_controller: &GoController, metrics: &RegistryMetrics) -> Settings {
+        let namespaces = match (self.registry_namespace.as_slice(), &go_controller.registries_namespace) {
+            ([], Some(namespace)) => vec![namespace.clone()],
+            ([], None) => vec![REGISTRY_NAMESPACE.to_owned()],
+            // An empty one says that there is none.
+            (namespaces, _) => namespaces.iter().filter(|namespace| !namespace.is_empty()).cloned().collect(),
+        };
         Settings {
             defaults: Defaults {
                 token_file: self.registry_token_file.clone(),
@@ -85,7 +88,7 @@ impl RegistriesArgs {
             },
             flags: self.url().map(|url| (name_of(&url), url)),
             file: self.registries.clone(),
-            namespaces: self.registry_namespace.clone(),
+            namespaces,
         }
     }
 
@@ -133,6 +136,23 @@ mod tests {
         for bad in ["registry:8080", "ftp://a", "http://", "http://u:p@a", "http://a?b=c", "http://a#b", ""] {
             assert!(registry_url(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn services_are_looked_for_where_the_flags_say() {
+        #[derive(clap::Parser)]
+        struct Only {
+            #[command(flatten)]
+            registries: RegistriesArgs,
+        }
+        let namespaces = |arguments: &[&str]| {
+            let arguments = ["program"].iter().chain(arguments);
+            let only = <Only as clap::Parser>::try_parse_from(arguments).unwrap();
+            only.registries.settings(&GoController::default(), &RegistryMetrics::default()).namespaces
+        };
+        assert_eq!(namespaces(&[]), ["kubeflow"]);
+        assert_eq!(namespaces(&["--registry-namespace=a,b", "--registry-namespace=c"]), ["a", "b", "c"]);
+        assert!(namespaces(&["--registry-namespace="]).is_empty(), "an empty one says that there is none");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::registry::embedded::{EmbeddedRegistry, Registry};
 #[derive(Debug, Clone, Args)]
 pub struct RegistryArgs {
     /// Address to listen on
-    #[arg(long, env = "ISVC_REGISTRAR_LISTEN", default_value = "127.0.0.1:8085")]
+    #[arg(long, env = "ISVC_REGISTRAR_LISTEN", default_value = "127.0.0.1:8085", value_parser = super::address::listen)]
     pub listen: SocketAddr,
 
     /// Requests to run at start, as JSON lines of {method, path, body}

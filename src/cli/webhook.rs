@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
+use super::go_controller::GoController;
 use super::{ProgramArgs, RegistriesArgs, cluster, duration};
 use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
 use crate::certs::{CertificateFiles, CertificateResolver};
@@ -20,11 +21,14 @@ use crate::server::{Health, health, stop_signal, tls};
 const HEALTH_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 8080);
 
+/// How long the first lists of Services and Namespaces are waited for; they take milliseconds.
+const FIRST_LISTS_LIMIT: Duration = Duration::from_secs(10);
+
 /// Flags of the webhook.
 #[derive(Debug, Clone, Args)]
 pub struct WebhookArgs {
     /// Address to listen on for reviews
-    #[arg(long, env = "ISVC_REGISTRAR_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:10250")]
+    #[arg(long, env = "ISVC_REGISTRAR_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:10250", value_parser = super::address::listen)]
     pub listen: SocketAddr,
 
     /// File with the certificate chain in PEM, read again when it changes
@@ -92,6 +96,7 @@ impl PolicyArgs {
 
 /// Serves until SIGTERM, and then until the last review is answered.
 pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
+    let go_controller = GoController::from_environment()?;
     args.program.start_logging();
     let stop = stop_signal()?;
     let metrics = Metrics::default();
@@ -113,18 +118,26 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let alone = args.program.cluster_id.is_some() && args.registries.need_no_cluster();
     let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
     let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
-    let settings = args.registries.settings(&metrics.registry);
+    let settings = args.registries.settings(&go_controller, &metrics.registry);
     let directory = Directory::follow(settings, namespaces.clone(), client.as_ref()).await?;
-    let cluster = match (args.program.cluster_id, &client) {
+    let cluster = match (args.program.cluster_id.clone(), &client) {
         (Some(id), _) => id,
         (None, Some(client)) => cluster::id(client).await?,
         (None, None) => anyhow::bail!("give --cluster-id"),
     };
+    if client.is_some() {
+        // So that the first reviews find their registry. When the API server does not let this program list, it
+        // serves all the same: reviews are answered as when the registry is away.
+        let lists = async { tokio::join!(directory.known(), namespaces.known()) };
+        if tokio::time::timeout(FIRST_LISTS_LIMIT, lists).await.is_err() {
+            tracing::warn!("Services and Namespaces are not listed yet, starting without");
+        }
+    }
     let webhook = Webhook {
         registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
         directory,
         namespaces,
-        keys: args.program.label_prefix,
+        keys: args.program.keys(&go_controller),
         policies: args.policies.policies(),
         registry_limit: args.registries.registry_timeout,
         metrics: metrics.reviews.clone(),

@@ -32,7 +32,7 @@ pub(super) enum Applied {
 
 /// Why an object could not be applied at all.
 #[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
+pub(super) enum ApplyError {
     /// The webhook could not be called.
     #[error("the webhook could not be called: {0}")]
     Call(#[from] reqwest::Error),
@@ -117,7 +117,8 @@ impl ApiServer {
         let request = self.client.post(self.webhook.clone());
         let request = request.header(http::header::CONTENT_TYPE, "application/json").body(review.to_string());
         let answer = request.send().await?.error_for_status()?.bytes().await?;
-        let review: Review = serde_json::from_slice(&answer).map_err(|error| ApplyError::Answer(error.to_string()))?;
+        let review: Review =
+            serde_json::from_slice(&answer).map_err(|error| ApplyError::Answer(error.to_string()))?;
         Ok(review.response)
     }
 }
@@ -129,7 +130,13 @@ pub(super) fn name_of(object: &Value) -> Option<ObjectName> {
 }
 
 /// The review that an API server sends.
-pub(super) fn review(uid: &str, operation: &str, name: &ObjectName, object: &Value, old: Option<&Value>) -> Value {
+pub(super) fn review(
+    uid: &str,
+    operation: &str,
+    name: &ObjectName,
+    object: &Value,
+    old: Option<&Value>,
+) -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

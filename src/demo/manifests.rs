@@ -19,22 +19,22 @@ const SAMPLES: [(&str, &str); 3] = [
 
 /// Why a manifest cannot be applied.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
+pub(super) enum ManifestError {
     /// It cannot be read.
-    #[error("{path} cannot be read: {source}", path = path.display())]
+    #[error("{path} cannot be read: {cause}", path = path.display())]
     Unreadable {
         /// Which one.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// It is not YAML.
-    #[error("{path} is not well-formed: {source}", path = path.display())]
+    #[error("{path} is not well-formed: {cause}", path = path.display())]
     Malformed {
         /// Which one.
         path: PathBuf,
         /// Why.
-        source: serde_norway::Error,
+        cause: serde_norway::Error,
     },
 }
 
@@ -56,7 +56,7 @@ pub(super) fn samples() -> Result<Vec<Manifest>, ManifestError> {
 /// Reads the files.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let read = |path: &PathBuf| {
-        let unreadable = |source| ManifestError::Unreadable { path: path.clone(), source };
+        let unreadable = |cause| ManifestError::Unreadable { path: path.clone(), cause };
         parse(path, &std::fs::read_to_string(path).map_err(unreadable)?)
     };
     paths.iter().map(read).collect()
@@ -65,7 +65,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
 fn parse(path: &Path, text: &str) -> Result<Manifest, ManifestError> {
     let mut manifest = Manifest { name: path.display().to_string(), objects: Vec::new(), others: Vec::new() };
     for document in serde_norway::Deserializer::from_str(text) {
-        let malformed = |source| ManifestError::Malformed { path: path.to_owned(), source };
+        let malformed = |cause| ManifestError::Malformed { path: path.to_owned(), cause };
         manifest.take(Value::deserialize(document).map_err(malformed)?);
     }
     Ok(manifest)
@@ -77,7 +77,9 @@ impl Manifest {
             return;
         }
         if let Some(Value::Array(items)) = object.get_mut("items").map(Value::take) {
-            items.into_iter().for_each(|item| self.take(item));
+            for item in items {
+                self.take(item);
+            }
             return;
         }
         let kind = object["kind"].as_str().unwrap_or("an object without kind").to_owned();
@@ -110,14 +112,22 @@ items:
 {apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: c, namespace: d}}
 ";
         let manifest = parse(Path::new("a.yaml"), text).unwrap();
-        let places: Vec<_> =
-            manifest.objects.iter().map(|object| (&object["metadata"]["namespace"], &object["metadata"]["name"])).collect();
-        assert_eq!(places, [(&Value::from("default"), &Value::from("a")), (&Value::from("d"), &Value::from("c"))]);
+        let places: Vec<_> = manifest
+            .objects
+            .iter()
+            .map(|object| (&object["metadata"]["namespace"], &object["metadata"]["name"]))
+            .collect();
+        assert_eq!(
+            places,
+            [(&Value::from("default"), &Value::from("a")), (&Value::from("d"), &Value::from("c"))]
+        );
         assert_eq!(manifest.others, ["ConfigMap"]);
     }
 
     #[test]
     fn the_samples_are_manifests() {
-        assert!(samples().unwrap().iter().all(|sample| sample.objects.len() == 1 && sample.others.is_empty()));
+        assert!(
+            samples().unwrap().iter().all(|sample| sample.objects.len() == 1 && sample.others.is_empty())
+        );
     }
 }

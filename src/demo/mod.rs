@@ -26,12 +26,13 @@ use crate::kserve::LabelKeys;
 use crate::metrics::Metrics;
 use crate::namespaces::Namespaces;
 use crate::registration::{ClusterId, ObjectName, Registrar};
-use crate::registry::directory::{Configured, Defaults, Directory, Settings};
-use crate::registry::embedded::{EmbeddedRegistry, Registry};
 use crate::registry::ApiChoice;
+use crate::registry::directory::{Defaults, Directory, Settings};
+use crate::registry::embedded::{EmbeddedRegistry, Registry};
 use crate::server::tls;
 use crate::syncer::objects::memory::MemoryObjects;
-use api_server::{ApiServer, Applied, name_of};
+use crate::syncer::{self, Fence, Syncer};
+use api_server::{ApiServer, name_of};
 use manifests::Manifest;
 use narrator::Narrator;
 
@@ -63,9 +64,13 @@ pub async fn run(demo: Demo, out: impl Write) -> anyhow::Result<()> {
     let manifests = if samples { manifests::samples()? } else { manifests::read(&demo.manifests)? };
 
     let registry = Registry::new();
-    narrator.say("A Model Registry in memory, the webhook over TLS, the syncer, and an API server in memory.")?;
+    narrator
+        .say("A Model Registry in memory, the webhook over TLS, the syncer, and an API server in memory.")?;
     if samples {
-        registry.add_model(1, "fraud").and_then(|()| registry.add_version(2, 1, "v1")).context("cannot seed")?;
+        registry
+            .add_model(1, "fraud")
+            .and_then(|()| registry.add_version(2, 1, "v1"))
+            .context("cannot seed")?;
         narrator.line("The registry holds registered model 1 (fraud) with version 2 (v1).")?;
     } else {
         for (model, version) in named(&manifests, &keys) {
@@ -102,7 +107,8 @@ pub async fn run(demo: Demo, out: impl Write) -> anyhow::Result<()> {
 /// The ids that manifests name: each model, with each version.
 fn named(manifests: &[Manifest], keys: &LabelKeys) -> std::collections::BTreeSet<(String, Option<String>)> {
     let objects = manifests.iter().flat_map(|manifest| &manifest.objects);
-    let label = |object: &Value, key: &str| object["metadata"]["labels"].get(key)?.as_str().map(str::to_owned);
+    let label =
+        |object: &Value, key: &str| object["metadata"]["labels"].get(key)?.as_str().map(str::to_owned);
     let ids = objects.filter_map(|object| {
         Some((label(object, &keys.registered_model_id)?, label(object, &keys.model_version_id)))
     });
@@ -116,13 +122,14 @@ fn add(registry: &Registry, model: &str, version: Option<&str>) -> String {
     };
     // One that is there already, for an earlier manifest, will do.
     let _ = registry.add_model(model_id, &format!("model-{model}"));
-    match version.map(str::parse) {
-        None => format!("The registry holds registered model {model}."),
-        Some(Ok(version)) => match registry.add_version(version, model_id, &format!("version-{version}")) {
-            Ok(()) => format!("The registry holds registered model {model} with version {version}."),
-            Err(error) => format!("The registry holds registered model {model}; version {version} is not there: {error}"),
-        },
-        Some(Err(_)) => format!("The registry holds registered model {model}."),
+    let Some(Ok(version)) = version.map(str::parse) else {
+        return format!("The registry holds registered model {model}.");
+    };
+    match registry.add_version(version, model_id, &format!("version-{version}")) {
+        Ok(()) => format!("The registry holds registered model {model} with version {version}."),
+        Err(error) => {
+            format!("The registry holds registered model {model}; version {version} is not there: {error}")
+        }
     }
 }
 
@@ -141,7 +148,8 @@ impl Stage {
     /// Starts it, on free ports.
     async fn set(registry: Registry, keys: LabelKeys) -> anyhow::Result<Self> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let registry = EmbeddedRegistry::start(registry, loopback).await.context("cannot start the registry")?;
+        let registry =
+            EmbeddedRegistry::start(registry, loopback).await.context("cannot start the registry")?;
         let metrics = Metrics::default();
         let settings = Settings {
             defaults: Defaults {
@@ -156,7 +164,8 @@ impl Stage {
             namespaces: Vec::new(),
         };
         let directory = Directory::follow(settings, Namespaces::default(), None).await?;
-        let registrar = Registrar::new(ClusterId::new("demo")?, CALL_LIMIT);
+        let cluster = ClusterId::new("demo")?;
+        let registrar = Registrar::new(cluster.clone(), CALL_LIMIT);
         let stop = CancellationToken::new();
 
         let authority = Authority::for_development()?;
@@ -166,7 +175,7 @@ impl Stage {
         let listener = TcpListener::bind(loopback).context("cannot listen on loopback")?;
         let port = listener.local_addr()?.port();
         let webhook = Webhook {
-            registrar: registrar.clone(),
+            registrar,
             directory: directory.clone(),
             namespaces: Namespaces::default(),
             keys: keys.clone(),
@@ -175,9 +184,27 @@ impl Stage {
             metrics: metrics.reviews.clone(),
         };
         let stopping = tls::Stop { signal: stop.clone(), drain_delay: Duration::ZERO };
-        tokio::spawn(tls::serve(listener, admission::router(webhook), resolver, stopping));
+        tokio::spawn(tls::serve(
+            listener,
+            admission::router(webhook),
+            resolver,
+            stopping,
+            tls::Limits::default(),
+        ));
 
         let objects = MemoryObjects::new();
+        let settings = syncer::Settings::new(cluster);
+        let syncer = Syncer::new(
+            settings,
+            Arc::new(objects.clone()),
+            directory,
+            Fence::open(),
+            metrics.syncer.clone(),
+        );
+        tokio::spawn({
+            let stop = stop.clone();
+            async move { syncer.run(stop).await }
+        });
         let webhook = Url::parse(&format!("https://localhost:{port}{}?timeout=5s", admission::PATH))?;
         let api_server = ApiServer::new(objects.clone(), webhook.clone(), &authority.certificate)?;
         Ok(Self { registry, api_server, objects, keys, webhook, ca: authority.certificate, stop })
@@ -187,7 +214,8 @@ impl Stage {
     fn first_registered(&self) -> Option<(ObjectName, i32)> {
         self.objects.names().into_iter().find_map(|name| {
             let object = self.objects.object(&name)?;
-            let id = object["metadata"]["labels"].get(&self.keys.inference_service_id)?.as_str()?.parse().ok()?;
+            let id =
+                object["metadata"]["labels"].get(&self.keys.inference_service_id)?.as_str()?.parse().ok()?;
             Some((name, id))
         })
     }
@@ -195,7 +223,12 @@ impl Stage {
     /// Waits for the syncer.
     async fn wait_until_retired(&self, entry: i32) -> anyhow::Result<()> {
         let retired = async {
-            while self.registry.registry().entry(entry).is_some_and(|entry| entry.desired_state != "UNDEPLOYED") {
+            while self
+                .registry
+                .registry()
+                .entry(entry)
+                .is_some_and(|entry| entry.desired_state != "UNDEPLOYED")
+            {
                 tokio::time::sleep(LOOK_AGAIN_AFTER).await;
             }
         };
@@ -208,11 +241,13 @@ impl Stage {
         std::fs::create_dir_all(&folder)?;
         let (ca, review) = (folder.join("ca.crt"), folder.join("review.json"));
         std::fs::write(&ca, &self.ca)?;
-        let object = manifests::samples()?.into_iter().flat_map(|sample| sample.objects).next().unwrap_or_default();
+        let object =
+            manifests::samples()?.into_iter().flat_map(|sample| sample.objects).next().unwrap_or_default();
         let name = name_of(&object).context("the first sample has a name")?;
         std::fs::write(&review, api_server::review("try-it", "CREATE", &name, &object, None).to_string())?;
         narrator.say("It stays up until Ctrl-C. Try:")?;
-        narrator.line(&format!("  curl -s {}/api/model_registry/v1/inference_services", self.registry.url()))?;
+        narrator
+            .line(&format!("  curl -s {}/api/model_registry/v1/inference_services", self.registry.url()))?;
         narrator.line(&format!(
             "  curl -s --cacert {} -H 'content-type: application/json' -d @{} '{}'",
             ca.display(),

@@ -53,7 +53,10 @@ impl<W: Write> Narrator<W> {
                 }
             }
             Applied::Refused { message } => {
-                writeln!(self.out, "Error from server: admission webhook \"{WEBHOOK}\" denied the request: {message}")
+                writeln!(
+                    self.out,
+                    "Error from server: admission webhook \"{WEBHOOK}\" denied the request: {message}"
+                )
             }
         }
     }

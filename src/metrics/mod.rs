@@ -23,6 +23,8 @@ pub struct Metrics {
     pub registry: RegistryMetrics,
     /// Admission reviews.
     pub reviews: ReviewMetrics,
+    /// The syncer.
+    pub syncer: crate::syncer::Metrics,
 }
 
 impl Metrics {
@@ -32,6 +34,7 @@ impl Metrics {
         let mut all = Registry::with_prefix(PREFIX);
         self.registry.register(&mut all);
         self.reviews.register(&mut all);
+        self.syncer.register(&mut all);
         let mut text = String::new();
         // Writing into a string cannot fail; if it did, half a page is better than none.
         let _ = encode(&mut text, &all);

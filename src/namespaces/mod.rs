@@ -10,6 +10,7 @@ use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
+use tokio::sync::Notify;
 
 type Labels = Arc<BTreeMap<String, String>>;
 
@@ -17,6 +18,7 @@ type Labels = Arc<BTreeMap<String, String>>;
 #[derive(Debug, Clone, Default)]
 pub struct Namespaces {
     state: Arc<RwLock<State>>,
+    completed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +39,18 @@ impl Namespaces {
         found.or_else(|| state.complete.then(Labels::default))
     }
 
-    /// Takes in what a watch brings, until it ends. Says on the way when the first list is complete.
+    /// Waits until the first list is complete.
+    pub async fn known(&self) {
+        loop {
+            let completed = self.completed.notified();
+            if self.read().complete {
+                return;
+            }
+            completed.await;
+        }
+    }
+
+    /// Takes in what a watch brings, until it ends.
     pub async fn follow<S, E>(&self, events: S)
     where
         S: Stream<Item = Result<Event<PartialObjectMeta<Namespace>>, E>>,
@@ -70,6 +83,7 @@ impl Namespaces {
             Event::InitDone => {
                 state.labels = std::mem::take(&mut state.coming);
                 state.complete = true;
+                self.completed.notify_waiters();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The bearer token and the CA of a registry, read from files that are swapped while the program runs.
 //!
 //! Goes in: two paths. Comes out: an HTTP client that trusts the CA, and the `authorization` header. What stays
-//! true: a change of either file is used within [`RECHECK_AFTER`]; a bad CA file keeps the last good client; the
+//! true: a change of either file is used within [`RECHECK_AFTER`]; a bad or absent file keeps what was last good; the
 //! token is never logged.
 
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// What a request needs.
 pub(super) struct Ready {
-    /// The HTTP client with its pool of connections.
-    pub(super) client: reqwest::Client,
+    /// The HTTP clients.
+    pub(super) clients: Clients,
     /// `Bearer …`, marked sensitive.
     pub(super) authorization: Option<HeaderValue>,
     token: Vec<u8>,
@@ -29,20 +29,29 @@ pub(super) struct Ready {
     read_at: Instant,
 }
 
-/// Builds the HTTP client for a CA in PEM; empty means the platform's own roots.
-pub(super) type BuildClient = Box<dyn Fn(&[u8]) -> Result<reqwest::Client, reqwest::Error> + Send + Sync>;
+/// Two ways to the same registry.
+#[derive(Clone)]
+pub(super) struct Clients {
+    /// Keeps connections and uses them again.
+    pub(super) keeping: reqwest::Client,
+    /// Makes a new connection for each request.
+    pub(super) connecting: reqwest::Client,
+}
+
+/// Builds the HTTP clients for a CA in PEM; empty means the platform's own roots.
+pub(super) type BuildClients = Box<dyn Fn(&[u8]) -> Result<Clients, reqwest::Error> + Send + Sync>;
 
 /// The files and what was last read from them.
 pub(super) struct Credentials {
     token_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
-    build: BuildClient,
+    build: BuildClients,
     ready: ArcSwapOption<Ready>,
     reading: Mutex<()>,
 }
 
 impl Credentials {
-    pub(super) fn new(token_file: Option<PathBuf>, ca_file: Option<PathBuf>, build: BuildClient) -> Self {
+    pub(super) fn new(token_file: Option<PathBuf>, ca_file: Option<PathBuf>, build: BuildClients) -> Self {
         Self { token_file, ca_file, build, ready: ArcSwapOption::empty(), reading: Mutex::new(()) }
     }
 
@@ -53,7 +62,14 @@ impl Credentials {
             Some(ready) if ready.read_at.elapsed() < RECHECK_AFTER || self.has_no_files() => Ok(ready),
             // Somebody else is reading: what is known will do meanwhile.
             Some(ready) => match self.reading.try_lock() {
-                Ok(_reading) => self.read(Some(ready)).await,
+                Ok(_reading) => match self.read(Some(Arc::clone(&ready))).await {
+                    // What was good a second ago is better than nothing: the registry says when it is not.
+                    Err(error) => {
+                        tracing::warn!(%error, "the last good credentials stay");
+                        Ok(ready)
+                    }
+                    read => read,
+                },
                 Err(_) => Ok(ready),
             },
             None => {
@@ -80,13 +96,13 @@ impl Credentials {
         let token = content(self.token_file.as_ref()).await?;
         let ca = content(self.ca_file.as_ref()).await?;
         let authorization = authorization(&token)?;
-        let client = match known {
-            Some(known) if known.ca == ca => known.client.clone(),
+        let clients = match known {
+            Some(known) if known.ca == ca => known.clients.clone(),
             known => match ((self.build)(&ca), known) {
-                (Ok(client), _) => client,
+                (Ok(clients), _) => clients,
                 (Err(error), Some(known)) => {
                     tracing::warn!(%error, "the registry's CA file cannot be used, the last good one stays");
-                    known.client.clone()
+                    known.clients.clone()
                 }
                 (Err(error), None) => {
                     let reason = format!("its CA file cannot be used: {}", root_cause(&error));
@@ -94,7 +110,7 @@ impl Credentials {
                 }
             },
         };
-        let ready = Arc::new(Ready { client, authorization, token, ca, read_at: Instant::now() });
+        let ready = Arc::new(Ready { clients, authorization, token, ca, read_at: Instant::now() });
         self.ready.store(Some(Arc::clone(&ready)));
         Ok(ready)
     }
@@ -134,7 +150,9 @@ mod tests {
     use super::*;
 
     fn of(token: Option<PathBuf>) -> Credentials {
-        Credentials::new(token, None, Box::new(|_| reqwest::Client::builder().build()))
+        let client = || reqwest::Client::builder().build();
+        let build = move |_: &[u8]| Ok(Clients { keeping: client()?, connecting: client()? });
+        Credentials::new(token, None, Box::new(build))
     }
 
     #[test]
@@ -157,6 +175,25 @@ mod tests {
         std::fs::write(file.path(), "new").unwrap();
         let new = credentials.renewed(&old).await.expect("the new token is worth a second try");
         assert_eq!(new.authorization.as_ref().unwrap().as_bytes(), b"Bearer new");
+    }
+
+    #[tokio::test]
+    async fn a_token_file_that_goes_away_leaves_the_last_token() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "last").unwrap();
+        let credentials = of(Some(file.path().into()));
+        let read = credentials.current().await.unwrap();
+        file.close().unwrap();
+        credentials.ready.store(Some(Arc::new(Ready {
+            clients: read.clients.clone(),
+            authorization: read.authorization.clone(),
+            token: read.token.clone(),
+            ca: read.ca.clone(),
+            read_at: read.read_at.checked_sub(2 * RECHECK_AFTER).unwrap(),
+        })));
+        let kept = credentials.current().await.expect("the registry is asked with what is known");
+        assert_eq!(kept.authorization.as_ref().unwrap().as_bytes(), b"Bearer last");
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::breaker::{Breaker, Next};
 use super::classify::{Fault, classify};
-use super::credentials::{Credentials, Ready, root_cause};
+use super::credentials::{Clients, Credentials, Ready, root_cause};
 use super::{ApiChoice, ApiVersion, ClientSettings};
 use crate::metrics::{CallOutcome, RegistryMetrics};
 use crate::registry::{RegistryError, Unavailability};
@@ -89,10 +89,11 @@ impl Transport {
         }
         let direct = is_cluster_local(&base);
         let resolved = settings.address.zip(base.host_str().map(String::from));
-        let build = move |ca: &[u8]| {
+        let plain = direct && base.scheme() == "http";
+        let build = move |ca: &[u8], idle_connections| {
             let mut builder = reqwest::Client::builder()
                 .redirect(reqwest::redirect::Policy::none())
-                .pool_max_idle_per_host(IDLE_CONNECTIONS)
+                .pool_max_idle_per_host(idle_connections)
                 .pool_idle_timeout(IDLE_LIMIT)
                 .tcp_nodelay(true)
                 .user_agent(concat!("isvc-registrar/", env!("CARGO_PKG_VERSION")));
@@ -102,11 +103,16 @@ impl Transport {
             if let Some((address, host)) = &resolved {
                 builder = builder.resolve(host, *address);
             }
-            if !ca.is_empty() {
+            if plain {
+                // No roots to load: with neither redirect nor proxy this client never speaks TLS.
+                builder = builder.tls_certs_only([]);
+            } else if !ca.is_empty() {
                 builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(ca)?);
             }
             builder.build()
         };
+        let build =
+            move |ca: &[u8]| Ok(Clients { keeping: build(ca, IDLE_CONNECTIONS)?, connecting: build(ca, 0)? });
         let version = match settings.api {
             ApiChoice::V1alpha3 => ApiVersion::V1alpha3,
             ApiChoice::Auto | ApiChoice::V1 => ApiVersion::V1,
@@ -194,11 +200,14 @@ impl Transport {
         request: &Request,
     ) -> Result<Answer<T>, Fault> {
         let mut ready = self.credentials.current().await?;
-        let mut response = match self.send(&ready, version, request).await {
-            // A pooled connection may have been closed by the other side at the moment it was used. A read can
-            // be sent again without harm; what a write did is for its caller to find out.
-            Err(Unavailability::Unreachable { .. }) if request.method == Method::GET => {
-                self.send(&ready, version, request).await?
+        let is_read = request.method == Method::GET;
+        // A connection that was kept may have been closed by the other side at the moment it was used. A read is
+        // then sent again without harm, on a new connection: the others that were kept may be as dead. What a
+        // create did cannot be told from here, so it goes over a new one from the start.
+        let kept = request.method != Method::POST;
+        let mut response = match self.send(&ready, version, request, kept).await {
+            Err(Unavailability::Unreachable { .. }) if is_read => {
+                self.send(&ready, version, request, false).await?
             }
             outcome => outcome?,
         };
@@ -206,7 +215,7 @@ impl Transport {
             && let Some(renewed) = self.credentials.renewed(&ready).await
         {
             ready = renewed;
-            response = self.send(&ready, version, request).await?;
+            response = self.send(&ready, version, request, kept).await?;
         }
         let status = response.status().as_u16();
         let registry_time_ms = date(&response);
@@ -219,8 +228,10 @@ impl Transport {
         ready: &Ready,
         version: ApiVersion,
         request: &Request,
+        kept: bool,
     ) -> Result<reqwest::Response, Unavailability> {
-        let mut message = ready.client.request(request.method.clone(), self.url(version, request));
+        let client = if kept { &ready.clients.keeping } else { &ready.clients.connecting };
+        let mut message = client.request(request.method.clone(), self.url(version, request));
         if let Some(authorization) = &ready.authorization {
             message = message.header(header::AUTHORIZATION, authorization.clone());
         }

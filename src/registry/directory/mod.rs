@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 use url::Url;
 
 pub use choose::{ChoiceError, Configured, NamespaceView, Registry, Scope, Selector, Source, choose};
@@ -29,6 +30,7 @@ use watch::Keeper;
 #[derive(Clone)]
 pub struct Directory {
     now: Arc<ArcSwap<Configured>>,
+    changed: Arc<Notify>,
     namespaces: Namespaces,
 }
 
@@ -48,7 +50,8 @@ impl Directory {
     /// Exactly these registries.
     #[must_use]
     pub fn of(configured: Configured) -> Self {
-        Self { now: Arc::new(ArcSwap::from_pointee(configured)), namespaces: Namespaces::default() }
+        let now = Arc::new(ArcSwap::from_pointee(configured));
+        Self { now, changed: Arc::default(), namespaces: Namespaces::default() }
     }
 
     /// The registries of the settings, kept true in the background for as long as the runtime lives. Without a
@@ -58,7 +61,7 @@ impl Directory {
         namespaces: Namespaces,
         cluster: Option<&kube::Client>,
     ) -> Result<Self, FileError> {
-        let directory = Self { now: Arc::default(), namespaces };
+        let directory = Self { now: Arc::default(), changed: Arc::default(), namespaces };
         let watched = if cluster.is_some() { settings.namespaces } else { Vec::new() };
         let keeper =
             Keeper::new(Sources::new(settings.defaults, settings.flags, watched.clone()), directory.clone());
@@ -77,6 +80,18 @@ impl Directory {
     /// Replaces the registries.
     pub fn set(&self, configured: Configured) {
         self.now.store(Arc::new(configured));
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until all registries are known.
+    pub async fn known(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.now.load().complete {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// The registry that an object means.

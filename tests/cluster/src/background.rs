@@ -54,7 +54,9 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
         // A runtime may not be waited for on a thread of another one.
         let end = thread::spawn(move || runtime.shutdown_timeout(END));
         let _ = end.join();

@@ -98,6 +98,12 @@ impl ControlPlane {
         &self.images
     }
 
+    /// The kubectl of the API server's version.
+    #[must_use]
+    pub fn kubectl_program(&self) -> &Path {
+        &self.setup.tools.kubectl
+    }
+
     /// Runs kubectl.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<Run> {
         self.commands.run(&self.setup.tools.kubectl, arguments, None).await
@@ -178,7 +184,9 @@ async fn boot(setup: Arc<Setup>, images: Arc<Images>) -> Result<Processes> {
 
 /// The entries of a folder in the order of their names; none when there is no folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(Vec::new());
+    };
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)

@@ -3,6 +3,7 @@
 //! In: the run's folder and the API server's address. Out: files in that folder. What stays true: everything is made
 //! anew for each run, so nothing secret is ever in the source.
 
+use std::fmt::Write;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ impl Credentials {
         for user in User::ALL {
             let token = fs::read_to_string(RANDOM).with_context(|| format!("cannot read {RANDOM}"))?;
             let (token, name) = (token.trim(), user.name());
-            tokens += &format!("{token},{name},{name},system:masters\n");
+            writeln!(tokens, "{token},{name},{name},system:masters")?;
             credentials.write_kubeconfig(user, token)?;
         }
         credentials.write("tokens.csv", &tokens)?;

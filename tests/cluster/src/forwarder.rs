@@ -58,7 +58,7 @@ struct Listener {
 }
 
 enum Change {
-    Service(Event<Service>),
+    Service(Box<Event<Service>>),
     Pod(Box<Event<Pod>>),
 }
 
@@ -77,7 +77,7 @@ impl Forwarder {
         let service_events = watch_objects(Api::all(self.client.clone()), all.clone()).default_backoff();
         let pod_events = watch_objects(Api::all(self.client.clone()), all).default_backoff();
         let mut changes = stream::select(
-            service_events.map(|event| event.map(Change::Service)).boxed(),
+            service_events.map(|event| event.map(|event| Change::Service(Box::new(event)))).boxed(),
             pod_events.map(|event| event.map(|event| Change::Pod(Box::new(event)))).boxed(),
         );
         loop {
@@ -134,7 +134,9 @@ impl Forwarder {
 async fn accept(socket: TcpListener, backends: Arc<RwLock<Vec<SocketAddrV4>>>) {
     let turn = AtomicUsize::new(0);
     loop {
-        let Ok((mut client, _)) = socket.accept().await else { continue };
+        let Ok((mut client, _)) = socket.accept().await else {
+            continue;
+        };
         let backend = {
             let backends = backends.read().unwrap_or_else(PoisonError::into_inner);
             let turn = turn.fetch_add(1, Ordering::Relaxed);
@@ -162,14 +164,18 @@ fn backends(services: &[Arc<Service>], pods: &[Arc<Pod>]) -> Backends {
         else {
             continue;
         };
-        let Some(selector) = spec.selector.as_ref().filter(|selector| !selector.is_empty()) else { continue };
+        let Some(selector) = spec.selector.as_ref().filter(|selector| !selector.is_empty()) else {
+            continue;
+        };
         let selected: Vec<&Arc<Pod>> = pods
             .iter()
             .filter(|pod| pod.namespace() == service.namespace() && is_ready(pod) && !is_going(pod))
             .filter(|pod| selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value)))
             .collect();
         for port in spec.ports.iter().flatten().filter(|port| port.protocol.as_deref() != Some("UDP")) {
-            let Ok(number) = u16::try_from(port.port) else { continue };
+            let Ok(number) = u16::try_from(port.port) else {
+                continue;
+            };
             let mut targets: Vec<SocketAddrV4> =
                 selected.iter().filter_map(|pod| target(pod, port)).collect();
             targets.sort();

@@ -15,8 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
-/// Holds the program, and reads signals for it from its standard input.
-const SCRIPT: &str = include_str!("leash.sh");
+use crate::work_dir::WorkDir;
 
 /// Exit code that stands for a program whose own is not known (its leash was killed).
 const UNKNOWN_EXIT: i32 = 255;
@@ -46,14 +45,14 @@ impl LeashedCommand {
     }
 
     /// Starts the program; what it writes is appended to `log`.
-    pub(crate) fn spawn(self, log: &Path, lock: &Path) -> Result<Leash> {
+    pub(crate) fn spawn(self, log: &Path, work: &WorkDir) -> Result<Leash> {
         let output = OpenOptions::new()
             .create(true)
             .append(true)
             .open(log)
             .with_context(|| format!("cannot open {}", log.display()))?;
         let mut command = Command::new("sh");
-        command.args(["-c", SCRIPT, "leash"]).arg(lock).args(&self.arguments);
+        command.arg(work.script("leash.sh")).arg(work.lock()).args(&self.arguments);
         if let Some(environment) = self.environment {
             command.env_clear().envs(environment);
         }
@@ -100,12 +99,10 @@ impl Leash {
     /// SIGTERM, and SIGKILL once `grace` has passed; returns the exit code.
     pub(crate) async fn stop(&mut self, grace: Duration) -> i32 {
         self.signal("TERM").await;
-        match timeout(grace, self.wait()).await {
-            Ok(code) => code,
-            Err(_) => {
-                self.kill();
-                self.wait().await
-            }
+        if let Ok(code) = timeout(grace, self.wait()).await {
+            return code;
         }
+        self.kill();
+        self.wait().await
     }
 }

@@ -108,7 +108,7 @@ fn start_etcd(setup: &Setup) -> Result<Leash> {
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ])
-        .spawn(&setup.work.log("etcd"), &setup.work.lock())
+        .spawn(&setup.work.log("etcd"), &setup.work)
 }
 
 fn start_api_server(setup: &Setup) -> Result<Leash> {
@@ -140,7 +140,7 @@ fn start_api_server(setup: &Setup) -> Result<Leash> {
             // Every line is there before the caller has its answer.
             "--audit-log-mode=blocking-strict".to_owned(),
         ])
-        .spawn(&work.log("kube-apiserver"), &work.lock())
+        .spawn(&work.log("kube-apiserver"), work)
 }
 
 fn start_controllers(setup: &Setup) -> Result<Leash> {
@@ -157,7 +157,7 @@ fn start_controllers(setup: &Setup) -> Result<Leash> {
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ])
-        .spawn(&work.log("kube-controller-manager"), &work.lock())
+        .spawn(&work.log("kube-controller-manager"), work)
 }
 
 /// The last lines of a log.

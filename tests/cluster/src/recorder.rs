@@ -21,7 +21,7 @@ use crate::authority::Authority;
 pub struct Review {
     /// The part of the URL's path that tells the webhooks of a configuration apart.
     pub webhook: String,
-    /// The AdmissionRequest.
+    /// Its `request`.
     pub request: Value,
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use tokio::time::{Instant, sleep};
 
 /// Long enough for a busy machine of two cores; only a failing test ever waits this long.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub const DEADLINE: Duration = Duration::from_mins(2);
 
 /// How often the world is looked at.
 const PERIOD: Duration = Duration::from_millis(100);

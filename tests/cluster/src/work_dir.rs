@@ -18,6 +18,10 @@ use anyhow::{Context, Result};
 /// the folder unless it was marked.
 const JANITOR: &str = r#"cat >/dev/null; exec 9<"$1/lock"; flock 9; [ -e "$1/failed" ] || rm -rf "$1""#;
 
+/// Scripts that processes of the run are started by: files of their own, so that `ps` stays readable.
+const SCRIPTS: [(&str, &str); 2] =
+    [("leash.sh", include_str!("leash.sh")), ("sandbox.sh", include_str!("kubelet/sandbox.sh"))];
+
 /// The runs of this process whose folders are to be kept when a test panics.
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -36,6 +40,9 @@ impl WorkDir {
         let path = parent.join(format!("{}-{}", process::id(), RUNS.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(path.join("logs")).with_context(|| format!("cannot make {}", path.display()))?;
         File::create(path.join("lock"))?;
+        for (name, script) in SCRIPTS {
+            fs::write(path.join(name), script)?;
+        }
         // In a process group of its own: Ctrl-C at a terminal must not take it before its work is done.
         let mut janitor = {
             use std::os::unix::process::CommandExt;
@@ -62,6 +69,11 @@ impl WorkDir {
     /// A log file by the name of what writes it.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.path.join("logs").join(format!("{name}.log"))
+    }
+
+    /// One of the scripts: `leash.sh` or `sandbox.sh`.
+    pub(crate) fn script(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
     /// The file on which every process of the run holds a shared lock.

@@ -74,7 +74,9 @@ impl ContainerRunner {
     pub(super) async fn run(mut self) -> bool {
         let mut pause = FIRST_PAUSE;
         for attempt in 0.. {
-            let Some((sandbox, leash)) = self.start(attempt).await else { return false };
+            let Some((sandbox, leash)) = self.start(attempt).await else {
+                return false;
+            };
             let end = self.attend(&sandbox, leash, attempt).await;
             let again = match self.restart {
                 Restart::Always => true,

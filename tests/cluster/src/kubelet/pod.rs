@@ -74,7 +74,9 @@ async fn pass_on_deletion(
     order: &watch::Sender<Option<Duration>>,
 ) {
     loop {
-        let Some(pod) = seen.borrow_and_update().clone() else { return };
+        let Some(pod) = seen.borrow_and_update().clone() else {
+            return;
+        };
         if pod.metadata.deletion_timestamp.is_some() {
             let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or_default();
             order.send_replace(Some(Duration::from_secs(seconds.unsigned_abs())));

@@ -48,7 +48,9 @@ impl Probed<'_> {
     }
 
     async fn watch_liveness(&self) -> String {
-        let Some(probe) = &self.container.liveness_probe else { return std::future::pending().await };
+        let Some(probe) = &self.container.liveness_probe else {
+            return std::future::pending().await;
+        };
         loop {
             if let Verdict::Down(why) = self.settle(probe, Tally::new(probe)).await {
                 return why;
@@ -58,7 +60,9 @@ impl Probed<'_> {
     }
 
     async fn watch_readiness(&self, reporter: &Reporter) {
-        let Some(probe) = &self.container.readiness_probe else { return std::future::pending().await };
+        let Some(probe) = &self.container.readiness_probe else {
+            return std::future::pending().await;
+        };
         loop {
             let up = matches!(self.settle(probe, Tally::new(probe)).await, Verdict::Up);
             reporter.update(|report| report.ready = up);

@@ -7,6 +7,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -16,9 +17,7 @@ use super::Kubelet;
 use super::environment::{Variables, expand_all};
 use crate::images::Image;
 use crate::leash::{Leash, LeashedCommand};
-
-/// Builds the view and becomes the process.
-const SCRIPT: &str = include_str!("sandbox.sh");
+use crate::processes::Setup;
 
 /// A folder or file that a container sees at a path.
 #[derive(Debug, Clone)]
@@ -34,7 +33,7 @@ pub(super) struct Sandbox {
     view: Vec<String>,
     variables: Variables,
     command: Vec<String>,
-    lock: PathBuf,
+    setup: Arc<Setup>,
 }
 
 /// Who a container runs as.
@@ -90,7 +89,7 @@ impl Sandbox {
             let inside = ["env", "--chdir", folder, "--"].map(str::to_owned);
             command = inside.into_iter().chain(command).collect();
         }
-        Ok(Self { view, variables, command, lock: kubelet.setup.work.lock() })
+        Ok(Self { view, variables, command, setup: kubelet.setup.clone() })
     }
 
     /// Starts the container's process.
@@ -105,12 +104,13 @@ impl Sandbox {
 
     fn spawn(&self, command: &[String], log: &Path) -> Result<Leash> {
         LeashedCommand::new("unshare")
-            .arguments(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sandbox"])
+            .arguments(["--mount", "--propagation", "private", "sh"])
+            .arguments([self.setup.work.script("sandbox.sh")])
             .arguments(&self.view)
             .arguments(["--"])
             .arguments(command)
             .only_environment(self.variables.clone().into_iter().collect())
-            .spawn(log, &self.lock)
+            .spawn(log, &self.setup.work)
     }
 }
 

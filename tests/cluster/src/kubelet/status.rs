@@ -189,8 +189,9 @@ impl Conditions {
         self.list.push(PodCondition {
             type_: kind.to_owned(),
             status: status.to_owned(),
-            reason: (!holds).then(|| "ContainersNotReady".to_owned()),
-            message,
+            // Empty and not absent: a patch would leave what was there before.
+            reason: Some(if holds { "" } else { "ContainersNotReady" }.to_owned()),
+            message: Some(message.unwrap_or_default()),
             last_transition_time,
             ..PodCondition::default()
         });

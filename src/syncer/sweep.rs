@@ -1,0 +1,353 @@
+//! The resync: compares the registries with the cluster, whatever was missed.
+//!
+//! Goes in: every configured registry and the store. Comes out: names in the queue, for whatever differs. What
+//! stays true: entries are read first and objects then, so that an object made meanwhile is never taken for
+//! missing; a list that failed or was partial retires nothing; nothing is written from here.
+//!
+//! A full resync reads everything that is deployed. One in between reads what was updated since the last, so that
+//! its cost follows what changed.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::{Instant, timeout};
+
+use super::brake::EntryKey;
+use super::known::Known;
+use super::listing::{self, Listing};
+use super::plan::{Case, Plan, Row, Shelf, Sighting, plan};
+use super::store::Seen;
+use super::watch::Refresh;
+use super::world::World;
+use crate::registration::ObjectName;
+use crate::registration::ownership::is_ours;
+use crate::registry::{DesiredState, EntryId, InferenceService, RegistryClient};
+
+/// Limit of listing all objects anew: an API server that takes longer is not well, and the next resync comes.
+const LIST_LIMIT: Duration = Duration::from_mins(5);
+
+/// Why a resync came to no end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SweepError {
+    /// The Services of the registries have not been listed yet.
+    #[error("the registries are not known yet")]
+    RegistriesUnknown,
+    /// The API server did not list all objects in time.
+    #[error("the objects could not be listed within {} s: check the API server", LIST_LIMIT.as_secs())]
+    ObjectsUnknown,
+    /// Some registries could not be read; the others were.
+    #[error("could not read {0}: check that it runs; the other registries were compared")]
+    Registries(String),
+}
+
+/// How a resync went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    /// Objects and names that were looked at.
+    pub(super) names: usize,
+    /// Names that differ, and were queued.
+    pub(super) differing: usize,
+    /// Retirements that wait until resyncs agree.
+    pub(super) held_back: usize,
+}
+
+/// Carries out resyncs, and remembers how far the last one read.
+pub(super) struct Sweeper {
+    newest_ms: HashMap<u64, i64>,
+    last_full: Option<Instant>,
+    full_every: Duration,
+}
+
+/// One registry that was read.
+struct Read {
+    registry: RegistryClient,
+    listing: Listing,
+}
+
+impl Sweeper {
+    pub(super) fn new(full_every: Duration) -> Self {
+        Self { newest_ms: HashMap::new(), last_full: None, full_every }
+    }
+
+    /// Has the next resync be a full one.
+    pub(super) fn start_over(&mut self) {
+        self.last_full = None;
+    }
+
+    /// One resync. It is a full one at the start, every `--full-resync`, and while retirements are held back.
+    #[tracing::instrument(name = "resync", skip_all)]
+    pub(super) async fn resync(&mut self, world: &World, refresh: &Refresh) -> Result<Report, SweepError> {
+        let registries = world.directory.all().ok_or(SweepError::RegistriesUnknown)?;
+        let is_due = self.last_full.is_none_or(|last| last.elapsed() >= self.full_every);
+        let all_read = registries.iter().all(|registry| self.newest_ms.contains_key(&registry.id()));
+        let full = is_due || !all_read || world.retirements().held() > 0;
+        let kind = if full { "full" } else { "changes" };
+        let begun = Instant::now();
+        let done = if full {
+            self.full(world, refresh, registries).await
+        } else {
+            self.changes(world, registries).await
+        };
+        world.metrics.resynced(kind, if done.is_ok() { "done" } else { "failed" });
+        if let Ok(report) = &done {
+            if full {
+                self.last_full = Some(begun);
+            }
+            tracing::info!(
+                kind,
+                names = report.names,
+                differing = report.differing,
+                held_back = report.held_back,
+                milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+                "compared the registries with the cluster"
+            );
+        }
+        done
+    }
+
+    async fn full(
+        &mut self,
+        world: &World,
+        refresh: &Refresh,
+        registries: Vec<RegistryClient>,
+    ) -> Result<Report, SweepError> {
+        world.known.keep_only(&registries.iter().map(RegistryClient::id).collect::<Vec<_>>());
+        // Entries first.
+        let lists = registries.iter().map(|registry| listing::everything(registry, &world.cluster));
+        let (reads, failed) = sort_out(&registries, join_all(lists).await);
+        for read in &reads {
+            self.note(&world.known, read);
+            let of_ours = read.listing.entries.iter().filter(|entry| is_ours(entry));
+            let found = of_ours.filter_map(|entry| Some((read.listing.object_of(entry)?, entry.id)));
+            world.known.replace(read.registry.id(), found);
+        }
+        // Objects then.
+        timeout(LIST_LIMIT, refresh.all()).await.map_err(|_| SweepError::ObjectsUnknown)?;
+        let retry = std::mem::take(&mut *world.invalid());
+        let report = compare(world, reads, failed.is_empty());
+        for name in &retry {
+            world.queue.add(name);
+        }
+        finish(report, &failed)
+    }
+
+    async fn changes(
+        &mut self,
+        world: &World,
+        registries: Vec<RegistryClient>,
+    ) -> Result<Report, SweepError> {
+        let since = |registry: &RegistryClient| self.newest_ms.get(&registry.id()).copied();
+        let lists = registries
+            .iter()
+            .map(|registry| listing::changes(registry, &world.cluster, since(registry).unwrap_or_default()));
+        let (reads, failed) = sort_out(&registries, join_all(lists).await);
+        for read in &reads {
+            self.note(&world.known, read);
+            let deployed =
+                |entry: &&InferenceService| is_ours(entry) && entry.desired_state == DesiredState::Deployed;
+            for entry in read.listing.entries.iter().filter(deployed) {
+                if let Some(name) = read.listing.object_of(entry) {
+                    world.known.remember(&name, (read.registry.id(), entry.id));
+                }
+            }
+        }
+        let retry = std::mem::take(&mut *world.invalid());
+        // Planned from what has changed alone, this may find too much, and the worker sees that it is nothing.
+        let cases = Cases::new(reads);
+        let mut report = Report { names: cases.names.len(), ..Report::default() };
+        for name in &cases.names {
+            let compared = cases.compare(world, name, &world.store.seen(name));
+            if compared.differs() {
+                report.differing += 1;
+                world.queue.add(name);
+            } else if let Some(due) = compared.plan.due_in {
+                world.queue.add_after(name, due);
+            }
+        }
+        for name in &retry {
+            world.queue.add(name);
+        }
+        finish(report, &failed)
+    }
+
+    fn note(&mut self, known: &Known, read: &Read) {
+        known.set_clock(read.registry.id(), read.listing.registry_time_ms);
+        self.newest_ms.insert(read.registry.id(), read.listing.newest_ms);
+    }
+}
+
+fn finish(report: Report, failed: &[String]) -> Result<Report, SweepError> {
+    if failed.is_empty() { Ok(report) } else { Err(SweepError::Registries(failed.join(", "))) }
+}
+
+/// Registries that were read whole, and the names of the others.
+fn sort_out(
+    registries: &[RegistryClient],
+    lists: Vec<Result<Listing, crate::registry::RegistryError>>,
+) -> (Vec<Read>, Vec<String>) {
+    let mut reads = Vec::new();
+    let mut failed = Vec::new();
+    for (registry, list) in registries.iter().zip(lists) {
+        match list {
+            Ok(listing) => reads.push(Read { registry: registry.clone(), listing }),
+            Err(error) => {
+                tracing::warn!(%error, registry = registry.name(), "cannot list the registry's entries");
+                failed.push(registry.name().to_owned());
+            }
+        }
+    }
+    (reads, failed)
+}
+
+/// Plans for every name there is, and queues those that differ.
+fn compare(world: &World, reads: Vec<Read>, complete: bool) -> Report {
+    let deployed =
+        reads.iter().map(|read| read.listing.entries.iter().filter(|entry| is_ours(entry)).count()).sum();
+    let mut cases = Cases::new(reads);
+    cases.names.extend(world.store.all().into_iter().map(|(name, _)| name));
+    let mut differing = Vec::new();
+    let mut never_seen: HashSet<EntryKey> = HashSet::new();
+    for name in &cases.names {
+        let seen = world.store.seen(name);
+        let compared = cases.compare(world, name, &seen);
+        let Compared { plan, shelves, .. } = &compared;
+        let missing = plan.writes.iter().filter(|write| write.row == Row::NeverSeen);
+        never_seen.extend(missing.filter_map(|write| Some((shelves[write.registry], write.entry()?))));
+        if let Some(due) = plan.due_in {
+            world.queue.add_after(name, due);
+        }
+        if compared.differs() {
+            differing.push(name);
+        }
+    }
+    let mut brake = world.retirements();
+    if complete {
+        brake.resync(&never_seen, deployed);
+    }
+    let held_back = brake.held();
+    drop(brake);
+    world.metrics.held_back(held_back);
+    if held_back > 0 {
+        tracing::warn!(
+            held_back,
+            deployed,
+            "so many entries have no object that none of them is retired before three resyncs in a row agree: \
+             check that this is the right cluster and registry"
+        );
+    }
+    for name in &differing {
+        world.queue.add(name);
+    }
+    Report { names: cases.names.len(), differing: differing.len(), held_back }
+}
+
+/// The entries of all registries, by name.
+struct Cases {
+    registries: Vec<RegistryCase>,
+    names: HashSet<ObjectName>,
+}
+
+/// What came of comparing one name.
+struct Compared {
+    plan: Plan,
+    /// The registries that the plan's indices mean.
+    shelves: Vec<u64>,
+    /// Whether the object's id label names an entry that was not listed: one that is retired, another cluster's, or
+    /// none at all.
+    label_unaccounted: bool,
+}
+
+impl Compared {
+    /// Whether a worker has to look at the name.
+    fn differs(&self) -> bool {
+        !self.plan.writes.is_empty() || self.plan.stranger.is_some() || self.label_unaccounted
+    }
+}
+
+struct RegistryCase {
+    registry: RegistryClient,
+    listing: Listing,
+    by_name: HashMap<ObjectName, Vec<InferenceService>>,
+    /// Without a stamp, and maybe named by some object's id label.
+    unstamped: HashMap<EntryId, InferenceService>,
+}
+
+impl Cases {
+    /// Cases of the names that have entries.
+    fn new(reads: Vec<Read>) -> Self {
+        let mut names: HashSet<ObjectName> = HashSet::new();
+        let mut registries = Vec::new();
+        for Read { registry, mut listing } in reads {
+            let mut by_name: HashMap<ObjectName, Vec<InferenceService>> = HashMap::new();
+            let mut unstamped = HashMap::new();
+            for entry in std::mem::take(&mut listing.entries) {
+                if !is_ours(&entry) {
+                    unstamped.insert(entry.id, entry.clone());
+                }
+                let Some(name) = listing.object_of(&entry) else { continue };
+                names.insert(name.clone());
+                by_name.entry(name).or_default().push(entry);
+            }
+            registries.push(RegistryCase { registry, listing, by_name, unstamped });
+        }
+        Self { registries, names }
+    }
+
+    fn compare(&self, world: &World, name: &ObjectName, seen: &Seen) -> Compared {
+        let object = seen.object().filter(|object| object.opted_in());
+        let home = object.and_then(|object| {
+            world.directory.choose(&name.namespace, &object.registry.selector()).ok().map(|home| home.id())
+        });
+        let held: Vec<Vec<InferenceService>> = self
+            .registries
+            .iter()
+            .map(|case| {
+                let mut entries = case.by_name.get(name).cloned().unwrap_or_default();
+                let labelled =
+                    object.filter(|_| home == Some(case.registry.id())).and_then(|object| object.entry.id());
+                if let Some(labelled) = labelled.and_then(|id| case.unstamped.get(&id))
+                    && !entries.iter().any(|entry| entry.id == labelled.id)
+                {
+                    entries.push(labelled.clone());
+                }
+                entries
+            })
+            .collect();
+        let shelves: Vec<Shelf<'_>> = self
+            .registries
+            .iter()
+            .zip(&held)
+            .map(|(case, entries)| Shelf {
+                home: home == Some(case.registry.id()),
+                environment: case.listing.environment_of(&name.namespace),
+                now_ms: world.known.now_ms(case.registry.id()),
+                entries,
+            })
+            .collect();
+        let plan = plan(&Case {
+            cluster: &world.cluster,
+            name,
+            watched: world.store.watches(&name.namespace),
+            sighting: seen.sighting(),
+            registries: &shelves,
+            refused_version: None,
+            recorded: None,
+            rules: world.rules,
+        });
+        let labelled = live_label(seen);
+        let label_unaccounted = labelled.is_some_and(|labelled| {
+            shelves.iter().any(|shelf| shelf.home && shelf.entries.iter().all(|entry| entry.id != labelled))
+        });
+        let shelves = self.registries.iter().map(|case| case.registry.id()).collect();
+        Compared { plan, shelves, label_unaccounted }
+    }
+}
+
+/// The id label of an object that is there to stay.
+fn live_label(seen: &Seen) -> Option<EntryId> {
+    match seen.sighting() {
+        Sighting::Live(live) => live.object.entry.id(),
+        _ => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! Slow, idle and many clients: each holds a bounded number of places for a bounded time.
+//!
+//! A connection that the server should end is waited for; without the limit it would never end, and the test with
+//! it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use isvc_registrar::server::tls::Limits;
+use rstest::rstest;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::reviews::Review;
+use crate::scene::Scene;
+use crate::webhook::{Setup, TestWebhook};
+
+/// For a limit that is to be reached.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// For one that runs while a request is on its way, too.
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
+
+/// For one that is not.
+const LONG: Duration = Duration::from_secs(600);
+
+/// The server has ended a connection by then, or never will.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Limits of which none is ever reached.
+const GENEROUS: Limits = Limits { connections: 1024, handshake: LONG, first_request: LONG, idle: LONG };
+
+async fn webhook(limits: Limits) -> Scene {
+    Scene::of("", Setup { limits, ..Setup::default() }).await
+}
+
+async fn connect(webhook: &TestWebhook) -> TcpStream {
+    TcpStream::connect(webhook.address).await.expect("the kernel takes the connection")
+}
+
+async fn handshake(webhook: &TestWebhook) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let root = CertificateDer::from_pem_slice(webhook.authority.as_bytes()).expect("a CA");
+    roots.add(root).expect("a CA that can be trusted");
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from("127.0.0.1").expect("a name");
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, connect(webhook).await).await.expect("a handshake")
+}
+
+/// Waits until the server has ended a connection, in whatever way; gives what it said before.
+async fn ended(mut stream: impl AsyncRead + Unpin) -> String {
+    let mut said = Vec::new();
+    // An error is an end too.
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("the server ends it");
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+/// A request that is never finished, after so many bytes.
+fn request() -> String {
+    let body = Review::create("model=7").body().to_string();
+    let length = body.len();
+    format!(
+        "POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[rstest]
+#[case::silent(b"")]
+#[case::half_a_greeting(b"\x16\x03\x01\x02\x00\x01\x00")]
+#[case::plain_http(b"GET / HTTP/1.1\r\n\r\n")]
+#[tokio::test]
+async fn who_does_not_finish_the_handshake_is_cut_off(#[case] bytes: &[u8]) {
+    let scene = webhook(Limits { handshake: SHORT, ..GENEROUS }).await;
+    let mut stream = connect(&scene.webhook).await;
+    stream.write_all(bytes).await.expect("a few bytes");
+    ended(stream).await;
+}
+
+#[rstest]
+#[case::silent("")]
+#[case::half_the_headers("POST /mutate HTTP/1.1\r\nhost: x\r\n")]
+#[tokio::test]
+async fn who_does_not_send_the_first_request_is_cut_off(#[case] bytes: &str) {
+    let scene = webhook(Limits { first_request: SHORT, ..GENEROUS }).await;
+    let mut stream = handshake(&scene.webhook).await;
+    stream.write_all(bytes.as_bytes()).await.expect("a few bytes");
+    assert_eq!(ended(stream).await, "");
+}
+
+#[rstest]
+#[case::silent("")]
+#[case::half_the_headers("POST /mutate HTTP/1.1\r\nhost: x\r\n")]
+#[tokio::test]
+async fn who_stays_after_a_request_is_cut_off(#[case] bytes: &str) {
+    let scene = webhook(Limits { idle: BETWEEN_REQUESTS, ..GENEROUS }).await;
+    let mut stream = handshake(&scene.webhook).await;
+    stream.write_all(request().as_bytes()).await.expect("a request");
+    stream.write_all(bytes.as_bytes()).await.expect("a few bytes");
+    let said = ended(stream).await;
+    assert!(said.starts_with("HTTP/1.1 200 OK"), "the request itself is answered: {said}");
+}
+
+#[tokio::test]
+async fn idle_connections_take_no_place_from_those_that_are_open() {
+    let scene = webhook(Limits { connections: 3, ..GENEROUS }).await;
+    let review = Review::create("model=7");
+    let first = scene.webhook.review(&review).await;
+    assert!(first.label.is_some(), "{}", first.said());
+    let mut idle = [connect(&scene.webhook).await, connect(&scene.webhook).await];
+    for _ in 0..10 {
+        ended(connect(&scene.webhook).await).await;
+    }
+    let again = scene.webhook.review(&review).await;
+    assert_eq!(again.label, first.label, "the API server's connection goes on: {}", again.said());
+
+    idle[0].shutdown().await.expect("an end from this side");
+    ended(&mut idle[0]).await;
+    let mut next = handshake(&scene.webhook).await;
+    next.write_all(request().as_bytes()).await.expect("a request");
+    let mut status = [0; "HTTP/1.1 200 OK".len()];
+    next.read_exact(&mut status).await.expect("an answer");
+    assert_eq!(&status, b"HTTP/1.1 200 OK", "a place that was given back is taken again");
+}

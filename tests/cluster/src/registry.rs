@@ -1,0 +1,126 @@
+//! A Model Registry that the cluster's programs find.
+//!
+//! In: a cluster, and `ISVC_REGISTRAR_TEST_REGISTRY`. Out: a registry and its address. What stays true: tests use it
+//! by its REST API alone and assume nothing of its content, so that another registry can stand in: the one at that URL,
+//! or else the embedded one, in a Pod behind the Service that Kubeflow's manifests make.
+
+use std::env;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::control_plane::ControlPlane;
+
+/// The environment variable that names a registry elsewhere.
+const ELSEWHERE: &str = "ISVC_REGISTRAR_TEST_REGISTRY";
+
+/// The embedded registry as Kubeflow installs one: namespace, Service name, label and port name.
+const MANIFEST: &str = include_str!("../manifests/registry.yaml");
+
+/// The namespace and the name of its Service.
+const NAMESPACE: &str = "kubeflow";
+const SERVICE: &str = "model-registry-service";
+
+/// A running registry.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    url: String,
+    elsewhere: bool,
+}
+
+impl Registry {
+    /// Brings up the registry of a cluster, or finds the one elsewhere.
+    pub async fn start(cluster: &ControlPlane) -> Result<Self> {
+        if let Ok(url) = env::var(ELSEWHERE) {
+            // The chart gives rights in this namespace, with or without a registry in it.
+            cluster.kubectl(&["create", "namespace", NAMESPACE]).await?.stdout()?;
+            return Ok(Self { url: url.trim_end_matches('/').to_owned(), elsewhere: true });
+        }
+        cluster.apply(MANIFEST).await?;
+        let rollout =
+            ["rollout", "status", "deployment/model-registry", "--namespace", NAMESPACE, "--timeout=120s"];
+        let outcome = cluster.kubectl(&rollout).await?;
+        outcome.stdout().with_context(|| {
+            cluster.container_log(NAMESPACE, "model-registry", "registry").unwrap_or_default()
+        })?;
+        let address =
+            ["get", "service", SERVICE, "--namespace", NAMESPACE, "--output=jsonpath={.spec.clusterIP}"];
+        let address = cluster.kubectl(&address).await?.stdout()?;
+        Ok(Self { url: format!("http://{address}:8080"), elsewhere: false })
+    }
+
+    /// Where the tests reach it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Whether it is one that this suite did not start, and cannot stop.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+
+    /// The chart's values by which the program finds it: none where it is found by its Service.
+    pub(crate) fn values(&self) -> Vec<String> {
+        if self.elsewhere { vec![format!("registry.url={}", self.url)] } else { Vec::new() }
+    }
+
+    /// Stops it: whoever asks it finds nobody. Only the cluster's own can be stopped.
+    pub async fn stop(&self, cluster: &ControlPlane) -> Result<()> {
+        self.scale(cluster, 0).await
+    }
+
+    /// Starts it again; what the embedded registry held is lost.
+    pub async fn restart(&self, cluster: &ControlPlane) -> Result<()> {
+        self.scale(cluster, 1).await
+    }
+
+    async fn scale(&self, cluster: &ControlPlane, replicas: u8) -> Result<()> {
+        ensure!(!self.elsewhere, "${ELSEWHERE} names a registry that this test would have to stop");
+        let replicas = format!("--replicas={replicas}");
+        let scale = ["scale", "deployment/model-registry", "--namespace", NAMESPACE, &replicas];
+        cluster.kubectl(&scale).await?.stdout()?;
+        let rollout =
+            ["rollout", "status", "deployment/model-registry", "--namespace", NAMESPACE, "--timeout=120s"];
+        cluster.kubectl(&rollout).await?.stdout()?;
+        if replicas == "--replicas=0" {
+            let gone =
+                ["wait", "--for=delete", "pod", "--selector=app=model-registry", "--namespace", NAMESPACE];
+            cluster.kubectl(&gone).await?.stdout()?;
+        }
+        Ok(())
+    }
+
+    /// GET of a path below the API's root, such as `inference_services?pageSize=100`.
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        answer(reqwest::Method::GET, &self.path(path), None).await
+    }
+
+    /// POST of an entity; returns it with its id.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        answer(reqwest::Method::POST, &self.path(path), Some(body)).await
+    }
+
+    /// PATCH of an entity.
+    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value> {
+        answer(reqwest::Method::PATCH, &self.path(path), Some(body)).await
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("{}/api/model_registry/v1alpha3/{path}", self.url)
+    }
+}
+
+async fn answer(method: reqwest::Method, url: &str, body: Option<&Value>) -> Result<Value> {
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let mut request = client.request(method.clone(), url).header("content-type", "application/json");
+    if let Some(body) = body {
+        request = request.body(body.to_string());
+    }
+    let response = request.send().await.with_context(|| format!("{method} {url}"))?;
+    let status = response.status();
+    let text = response.text().await?;
+    ensure!(status.is_success(), "{method} {url} answers {status}: {text}");
+    serde_json::from_str(&text).with_context(|| format!("{method} {url} answers no JSON: {text}"))
+}

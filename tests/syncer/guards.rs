@@ -1,0 +1,188 @@
+//! Races that would retire a live model, were it not for the guard in front of every PATCH.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use isvc_registrar::syncer::Fence;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::scene::{MODEL, NAMESPACE, Scene, admit, labels, name, object, until};
+
+/// A scene with one settled object, and the id of its entry.
+async fn settled(scene: &Scene) -> (crate::scene::Running, i32) {
+    let id = scene.create("scorer").await;
+    let running = scene.start();
+    until("the entry is stamped", || scene.entry(id).properties.contains_key("uid")).await;
+    scene.registry().clear_requests();
+    (running, id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_created_again_while_its_deletion_is_worked_on_keeps_its_entry() {
+    let scene = Scene::new().await;
+    let (running, id) = settled(&scene).await;
+    let (source, objects) = (Arc::clone(&scene.source), scene.objects.clone());
+    scene.source.before_get(move || {
+        // The watch is late: only an uncached GET can know of it.
+        source.hold_watch(true);
+        objects.apply(object("scorer", &labels(Some(MODEL), Some(id)), &json!({})));
+        std::future::ready(()).boxed()
+    });
+    scene.objects.delete(&name("scorer"));
+    until("the guard has refused", || scene.metrics.guarded() > 0).await;
+    assert_eq!(scene.patches(), [], "nothing was written");
+    scene.source.hold_watch(false);
+    until("the new object is settled", || {
+        let uid =
+            scene.objects.object(&name("scorer")).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+        scene.entry(id).properties["uid"] == uid
+    })
+    .await;
+    assert_eq!(scene.state(id), "DEPLOYED");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_became_another_cluster_s_meanwhile_is_left_alone() {
+    let scene = Scene::new().await;
+    let (running, id) = settled(&scene).await;
+    let url = format!("{}/api/model_registry/v1/inference_services/{id}", scene.server.url());
+    scene.source.before_get(move || {
+        async move {
+            let text = |value: &str| json!({"metadataType": "MetadataStringValue", "string_value": value});
+            let body = json!({"desiredState": "DEPLOYED", "customProperties": {
+                "managedBy": text("isvc-registrar"), "cluster": text("west"), "namespace": text(NAMESPACE),
+                "name": text("scorer")}});
+            let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
+            let answer = patch.body(body.to_string()).send().await.unwrap();
+            assert!(answer.status().is_success());
+        }
+        .boxed()
+    });
+    scene.objects.delete(&name("scorer"));
+    until("the guard has refused", || scene.metrics.guarded() > 0).await;
+    assert_eq!(scene.patches().len(), 1, "only the other cluster wrote");
+    assert_eq!(scene.state(id), "DEPLOYED");
+    assert_eq!(scene.entry(id).properties["cluster"], "west");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_was_touched_meanwhile_has_its_grace_again() {
+    let mut scene = Scene::new().await;
+    scene.settings.grace = Duration::from_mins(5);
+    scene.set_clock_off(-600_000);
+    let id = scene.admit("scorer", MODEL).await;
+    scene.set_clock_off(0);
+    let url = format!("{}/api/model_registry/v1/inference_services/{id}", scene.server.url());
+    scene.source.before_get(move || {
+        async move {
+            let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
+            let answer = patch.body(json!({"desiredState": "DEPLOYED"}).to_string()).send().await.unwrap();
+            assert!(answer.status().is_success());
+        }
+        .boxed()
+    });
+    let running = scene.start();
+    until("the guard has refused", || scene.metrics.guarded() > 0).await;
+    assert_eq!(scene.state(id), "DEPLOYED");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partial_list_of_objects_makes_nothing_count_as_missing() {
+    let scene = Scene::new().await;
+    // More than one page; the object with an entry is on the last.
+    for at in 0..501 {
+        scene.objects.apply(object(&format!("plain-{at}"), &json!({}), &json!({})));
+    }
+    let id = scene.create("scorer").await;
+    scene.source.fail_last_page(true);
+    // Deleted and created again at the very moment at which it is asked for: the GET alone would not help.
+    let (objects, again) = (scene.objects.clone(), scene.objects.clone());
+    scene.source.before_get(move || {
+        objects.delete(&name("scorer"));
+        std::future::ready(()).boxed()
+    });
+    scene.source.after_get(move || {
+        again.apply(object("scorer", &labels(Some(MODEL), Some(id)), &json!({})));
+        std::future::ready(()).boxed()
+    });
+    let running = scene.start();
+    until("the list has failed again and again", || scene.source.lists() >= 6).await;
+    assert_eq!(scene.state(id), "DEPLOYED");
+    assert_eq!(scene.source.gets(), 0, "nothing was even about to be retired");
+    scene.source.fail_last_page(false);
+    until("the object is settled", || scene.entry(id).properties.contains_key("uid")).await;
+    assert_eq!(scene.state(id), "DEPLOYED");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_made_between_the_two_lists_is_not_missing() {
+    let scene = Scene::new().await;
+    let (running, _) = settled(&scene).await;
+    scene.source.hold_watch(true);
+    let (client, objects, source) = (scene.client(), scene.objects.clone(), Arc::clone(&scene.source));
+    let gets = scene.source.gets();
+    scene.source.after_list(move || {
+        async move {
+            let id = admit(client, crate::scene::CLUSTER.into(), "between".into(), MODEL).await;
+            objects.apply(object("between", &labels(Some(MODEL), Some(id)), &json!({})));
+            // And gone for a moment when it is asked for: the GET alone would not help.
+            let (store, again) = (objects.clone(), objects);
+            source.before_get(move || {
+                store.delete(&name("between"));
+                std::future::ready(()).boxed()
+            });
+            source.after_get(move || {
+                again.apply(object("between", &labels(Some(MODEL), Some(id)), &json!({})));
+                std::future::ready(()).boxed()
+            });
+        }
+        .boxed()
+    });
+    until("the object was made", || scene.states().contains_key("between")).await;
+    let lists = scene.source.lists();
+    until("two more resyncs are over", || scene.source.lists() >= lists + 3).await;
+    assert_eq!(scene.states()["between"], "DEPLOYED");
+    assert_eq!(scene.source.gets(), gets, "nothing was even about to be retired");
+    scene.source.hold_watch(false);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_api_server_cannot_be_asked_nothing_is_retired() {
+    let scene = Scene::new().await;
+    let (running, id) = settled(&scene).await;
+    scene.source.fail_gets(true);
+    scene.objects.delete(&name("scorer"));
+    until("it was tried again", || scene.source.gets() >= 2).await;
+    assert_eq!(scene.patches(), []);
+    scene.source.fail_gets(false);
+    until("the entry is retired", || scene.state(id) == "UNDEPLOYED").await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_lost_between_plan_and_write_stops_the_write() {
+    let mut scene = Scene::new().await;
+    scene.fence = Fence::closed();
+    scene.fence.move_to(Instant::now() + Duration::from_hours(1));
+    let (running, id) = settled(&scene).await;
+    let fence = scene.fence.clone();
+    scene.source.before_get(move || {
+        fence.close();
+        std::future::ready(()).boxed()
+    });
+    let gets = scene.source.gets();
+    scene.objects.delete(&name("scorer"));
+    until("the write was about to be made", || scene.source.gets() > gets).await;
+    until("the job has ended", || running.syncer.is_idle()).await;
+    assert_eq!(scene.patches(), [], "another replica may act by now");
+    scene.fence.move_to(Instant::now() + Duration::from_hours(1));
+    until("the entry is retired", || scene.state(id) == "UNDEPLOYED").await;
+    running.stop().await;
+}
