@@ -17,6 +17,7 @@ mod facts;
 pub mod fence;
 mod guard;
 mod known;
+mod lanes;
 pub mod lease;
 mod listing;
 pub mod metrics;
@@ -151,6 +152,7 @@ impl Syncer {
             queue: Arc::new(Queue::default()),
             fence,
             known: Known::default(),
+            lanes: lanes::Lanes::new(settings.workers),
             notices: notices::Notices::default(),
             retirements: Mutex::default(),
             quarrels: Mutex::default(),

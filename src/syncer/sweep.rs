@@ -142,23 +142,32 @@ impl Sweeper {
             .iter()
             .map(|registry| listing::changes(registry, &world.cluster, since(registry).unwrap_or_default()));
         let (reads, failed) = sort_out(&registries, join_all(lists).await);
-        let mut names: HashSet<ObjectName> = std::mem::take(&mut *world.invalid());
         for read in &reads {
             self.note(&world.known, read);
-            for entry in &read.listing.entries {
-                let Some(name) = read.listing.object_of(entry) else { continue };
-                if is_ours(entry) && entry.desired_state == DesiredState::Deployed {
+            let deployed =
+                |entry: &&InferenceService| is_ours(entry) && entry.desired_state == DesiredState::Deployed;
+            for entry in read.listing.entries.iter().filter(deployed) {
+                if let Some(name) = read.listing.object_of(entry) {
                     world.known.remember(&name, (read.registry.id(), entry.id));
-                }
-                if is_ours(entry) || world.store.seen(&name).object().is_some() {
-                    names.insert(name);
                 }
             }
         }
-        for name in &names {
+        let retry = std::mem::take(&mut *world.invalid());
+        // Planned from what has changed alone, this may find too much, and the worker sees that it is nothing.
+        let cases = Cases::new(reads);
+        let mut report = Report { names: cases.names.len(), ..Report::default() };
+        for name in &cases.names {
+            let compared = cases.compare(world, name, &world.store.seen(name));
+            if compared.differs() {
+                report.differing += 1;
+                world.queue.add(name);
+            } else if let Some(due) = compared.plan.due_in {
+                world.queue.add_after(name, due);
+            }
+        }
+        for name in &retry {
             world.queue.add(name);
         }
-        let report = Report { names: names.len(), differing: names.len(), held_back: 0 };
         finish(report, &failed)
     }
 
@@ -195,18 +204,20 @@ fn sort_out(
 fn compare(world: &World, reads: Vec<Read>, complete: bool) -> Report {
     let deployed =
         reads.iter().map(|read| read.listing.entries.iter().filter(|entry| is_ours(entry)).count()).sum();
-    let cases = Cases::new(world, reads);
+    let mut cases = Cases::new(reads);
+    cases.names.extend(world.store.all().into_iter().map(|(name, _)| name));
     let mut differing = Vec::new();
     let mut never_seen: HashSet<EntryKey> = HashSet::new();
     for name in &cases.names {
         let seen = world.store.seen(name);
-        let Compared { plan, shelves, label_unaccounted } = cases.compare(world, name, &seen);
+        let compared = cases.compare(world, name, &seen);
+        let Compared { plan, shelves, .. } = &compared;
         let missing = plan.writes.iter().filter(|write| write.row == Row::NeverSeen);
         never_seen.extend(missing.filter_map(|write| Some((shelves[write.registry], write.entry()?))));
         if let Some(due) = plan.due_in {
             world.queue.add_after(name, due);
         }
-        if !plan.writes.is_empty() || plan.stranger.is_some() || label_unaccounted {
+        if compared.differs() {
             differing.push(name);
         }
     }
@@ -247,6 +258,13 @@ struct Compared {
     label_unaccounted: bool,
 }
 
+impl Compared {
+    /// Whether a worker has to look at the name.
+    fn differs(&self) -> bool {
+        !self.plan.writes.is_empty() || self.plan.stranger.is_some() || self.label_unaccounted
+    }
+}
+
 struct RegistryCase {
     registry: RegistryClient,
     listing: Listing,
@@ -256,8 +274,9 @@ struct RegistryCase {
 }
 
 impl Cases {
-    fn new(world: &World, reads: Vec<Read>) -> Self {
-        let mut names: HashSet<ObjectName> = world.store.all().into_iter().map(|(name, _)| name).collect();
+    /// Cases of the names that have entries.
+    fn new(reads: Vec<Read>) -> Self {
+        let mut names: HashSet<ObjectName> = HashSet::new();
         let mut registries = Vec::new();
         for Read { registry, mut listing } in reads {
             let mut by_name: HashMap<ObjectName, Vec<InferenceService>> = HashMap::new();
@@ -267,9 +286,7 @@ impl Cases {
                     unstamped.insert(entry.id, entry.clone());
                 }
                 let Some(name) = listing.object_of(&entry) else { continue };
-                if is_ours(&entry) {
-                    names.insert(name.clone());
-                }
+                names.insert(name.clone());
                 by_name.entry(name).or_default().push(entry);
             }
             registries.push(RegistryCase { registry, listing, by_name, unstamped });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::brake::{QuarrelBrake, RetirementBrake};
 use super::fence::Fence;
 use super::known::Known;
+use super::lanes::Lanes;
 use super::metrics::Metrics;
 use super::notices::Notices;
 use super::object::Object;
@@ -31,6 +32,7 @@ pub(super) struct World {
     pub(super) queue: Arc<Queue>,
     pub(super) fence: Fence,
     pub(super) known: Known,
+    pub(super) lanes: Lanes,
     pub(super) notices: Notices,
     pub(super) retirements: Mutex<RetirementBrake>,
     pub(super) quarrels: Mutex<QuarrelBrake>,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too, which the lint cannot see")]
 
 mod brakes;
+mod growth;
 mod guards;
 mod leading;
 mod lifecycle;

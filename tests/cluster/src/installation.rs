@@ -4,13 +4,14 @@
 //! of the chart is replaced or left out; unless a test says otherwise it is installed with its defaults, by which the
 //! program makes its own certificate.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use crate::authority::Authority;
 use crate::commands::Run;
 use crate::control_plane::ControlPlane;
 use crate::registry::Registry;
+use crate::wait;
 use crate::workspace;
 
 /// The release's name, and that of its namespace, Service and Deployment.
@@ -81,16 +82,18 @@ impl<'a> Installation<'a> {
         ])
     }
 
-    /// Upgrades the release to these values beside those it has, and waits until it is ready.
+    /// Upgrades the release to these values beside those it has, and returns when no Pod of before is left.
     pub async fn upgrade(&mut self, values: &[&str]) -> Result<()> {
         self.values.extend(values.iter().map(ToString::to_string));
-        self.helm("upgrade", &["--wait"]).await
+        self.helm("upgrade", &["--wait"]).await?;
+        self.former_pods_are_gone().await
     }
 
-    /// Takes the release back to what it was before the last upgrade, and waits until it is ready.
+    /// Takes the release back to what it was before the last upgrade, and returns when no Pod of before is left.
     pub async fn roll_back(&self) -> Result<()> {
         let arguments = ["rollback", RELEASE, "--namespace", &self.namespace, "--wait", "--timeout=120s"];
-        self.cluster.helm(&arguments).await?.stdout().map(drop)
+        self.cluster.helm(&arguments).await?.stdout()?;
+        self.former_pods_are_gone().await
     }
 
     /// `helm test`.
@@ -128,6 +131,18 @@ impl<'a> Installation<'a> {
     /// What a container (`webhook` or `syncer`) has written, in all Pods.
     pub fn log(&self, container: &str) -> Result<String> {
         self.cluster.container_log(&self.namespace, RELEASE, container)
+    }
+
+    /// A Pod that is being stopped still answers on the connections that it has.
+    async fn former_pods_are_gone(&self) -> Result<()> {
+        wait::until("all Pods that are being stopped are gone", async || {
+            let template = "--output=jsonpath={.items[?(@.metadata.deletionTimestamp)].metadata.name}";
+            let pods = ["get", "pods", "--namespace", &self.namespace, template];
+            let going = self.cluster.kubectl(&pods).await?.stdout()?;
+            ensure!(going.is_empty(), "there are {going}");
+            Ok(())
+        })
+        .await
     }
 
     async fn helm(&mut self, verb: &str, more: &[&str]) -> Result<()> {

@@ -25,6 +25,7 @@ const SERVICE: &str = "model-registry-service";
 #[derive(Debug, Clone)]
 pub struct Registry {
     url: String,
+    name: String,
     elsewhere: bool,
 }
 
@@ -34,8 +35,16 @@ impl Registry {
         if let Ok(url) = env::var(ELSEWHERE) {
             // The chart gives rights in this namespace, with or without a registry in it.
             cluster.kubectl(&["create", "namespace", NAMESPACE]).await?.stdout()?;
-            return Ok(Self { url: url.trim_end_matches('/').to_owned(), elsewhere: true });
+            let url = url.trim_end_matches('/').to_owned();
+            let host = reqwest::Url::parse(&url).with_context(|| format!("${ELSEWHERE} is {url:?}"))?;
+            let name = host.host_str().with_context(|| format!("${ELSEWHERE} has no host"))?.to_owned();
+            return Ok(Self { url, name, elsewhere: true });
         }
+        Self::of_cluster(cluster).await
+    }
+
+    /// Brings up one of the cluster's own, wherever else there is one: for tests that stop it.
+    pub async fn of_cluster(cluster: &ControlPlane) -> Result<Self> {
         cluster.apply(MANIFEST).await?;
         let rollout =
             ["rollout", "status", "deployment/model-registry", "--namespace", NAMESPACE, "--timeout=120s"];
@@ -46,7 +55,7 @@ impl Registry {
         let address =
             ["get", "service", SERVICE, "--namespace", NAMESPACE, "--output=jsonpath={.spec.clusterIP}"];
         let address = cluster.kubectl(&address).await?.stdout()?;
-        Ok(Self { url: format!("http://{address}:8080"), elsewhere: false })
+        Ok(Self { url: format!("http://{address}:8080"), name: SERVICE.to_owned(), elsewhere: false })
     }
 
     /// Where the tests reach it.
@@ -55,10 +64,10 @@ impl Registry {
         &self.url
     }
 
-    /// Whether it is one that this suite did not start, and cannot stop.
+    /// What the program calls it in messages.
     #[must_use]
-    pub fn is_elsewhere(&self) -> bool {
-        self.elsewhere
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The chart's values by which the program finds it: none where it is found by its Service.
