@@ -113,7 +113,8 @@ impl Cases {
             Ok(chosen) => (chosen, None),
             Err(error) => (None, Some(error)),
         };
-        let is_home = |case: &RegistryCase| chosen.as_ref().is_some_and(|home| home.id() == case.registry.id());
+        let is_home =
+            |case: &RegistryCase| chosen.as_ref().is_some_and(|home| home.id() == case.registry.id());
         let home = self.registries.iter().position(is_home);
         let labelled = object.and_then(|object| object.entry.id());
         let mut held: Vec<Vec<InferenceService>> = self
@@ -133,9 +134,8 @@ impl Cases {
             plan.due_in = then.due_in;
             plan.stranger = then.stranger;
         }
-        let unaccounted = live_label(seen).filter(|labelled| {
-            home.is_some_and(|home| held[home].iter().all(|entry| entry.id != *labelled))
-        });
+        let unaccounted = live_label(seen)
+            .filter(|labelled| home.is_some_and(|home| held[home].iter().all(|entry| entry.id != *labelled)));
         Compared { plan, no_home, unaccounted, home }
     }
 

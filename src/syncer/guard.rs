@@ -87,8 +87,11 @@ async fn confirm(world: &World, facts: &Facts, write: &Write) -> Result<Confirme
     let shelf = &facts.shelves[write.registry];
     let Some(entry) = write.entry() else { return Err(Stop::Stale) };
     let key = shelf.key(entry);
-    let write =
-        if write.needs_a_second_look() { planned_again(world, facts, write, entry).await? } else { write.clone() };
+    let write = if write.needs_a_second_look() {
+        planned_again(world, facts, write, entry).await?
+    } else {
+        write.clone()
+    };
     if write.row == Row::NeverSeen && !world.retirements().allows(key) {
         return Err(Stop::HeldBack);
     }

@@ -162,7 +162,8 @@ impl Inspector {
         self.list_objects(on_step).await?;
         for Read { registry, listing } in &reads {
             world.known.set_clock(registry.id(), listing.registry_time_ms);
-            let found = listing.entries.iter().filter_map(|entry| Some((listing.object_of(entry)?, entry.id)));
+            let found =
+                listing.entries.iter().filter_map(|entry| Some((listing.object_of(entry)?, entry.id)));
             world.known.replace(registry.id(), found);
         }
         Ok(self.compare(reads))
@@ -242,7 +243,8 @@ impl Inspector {
         };
         let mut findings = Vec::new();
         let is_here = matches!(seen, super::store::Seen::There(_));
-        findings.extend(no_home.filter(|_| is_here).map(|error| finding(None, None, Matter::NoRegistry(error))));
+        findings
+            .extend(no_home.filter(|_| is_here).map(|error| finding(None, None, Matter::NoRegistry(error))));
         findings.extend(plan.stranger.map(|entry| finding(home, Some(entry), Matter::Stranger)));
         findings.extend(unaccounted.map(|entry| finding(home, Some(entry), Matter::NoSuchEntry)));
         let writes = plan.writes.into_iter();

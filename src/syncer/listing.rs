@@ -10,8 +10,8 @@ use crate::registration::ClusterId;
 use crate::registration::ObjectName;
 use crate::registration::ownership::{CLUSTER, is_ours, made_for};
 use crate::registry::{
-    EnvironmentId, InferenceService, PageRequest, RegistryClient, RegistryError,
-    ServingEnvironment, SortOrder,
+    EnvironmentId, InferenceService, PageRequest, RegistryClient, RegistryError, ServingEnvironment,
+    SortOrder,
 };
 
 /// Entries on one page: half a megabyte at the size they commonly have.

@@ -107,9 +107,11 @@ impl Sweeper {
     ) -> Result<Report, SweepError> {
         world.known.keep_only(&registries.iter().map(RegistryClient::id).collect::<Vec<_>>());
         // Entries first.
-        let lists = registries.iter().map(|registry| listing::everything(registry, |_, entry| {
-            entry.desired_state == DesiredState::Deployed && may_be_of(entry, &world.cluster)
-        }));
+        let lists = registries.iter().map(|registry| {
+            listing::everything(registry, |_, entry| {
+                entry.desired_state == DesiredState::Deployed && may_be_of(entry, &world.cluster)
+            })
+        });
         let (reads, failed) = sort_out(&registries, join_all(lists).await);
         for read in &reads {
             self.note(&world.known, read);

@@ -287,8 +287,8 @@ mod tests {
     use serde_json::json;
     use tokio::sync::mpsc;
 
-    use super::super::objects::memory::MemoryObjects;
     use super::super::objects::Notice;
+    use super::super::objects::memory::MemoryObjects;
     use super::super::store::Seen;
     use super::*;
 

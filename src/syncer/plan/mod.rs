@@ -308,7 +308,8 @@ fn row_8(case: &Case<'_>, plan: &mut Plan) {
     let Some(former) = case.former_cluster else { return };
     for (registry, shelf) in case.registries.iter().enumerate() {
         let theirs = |entry: &&InferenceService| {
-            made_for(entry).is_some_and(|(cluster, object)| cluster == former.as_str() && object == *case.name)
+            made_for(entry)
+                .is_some_and(|(cluster, object)| cluster == former.as_str() && object == *case.name)
         };
         let taken_over = shelf.entries.iter().filter(theirs).map(|entry| settle::take_over(case, entry));
         plan.writes.extend(taken_over.map(|action| Write { row: Row::TakeOver, registry, action }));
