@@ -82,30 +82,18 @@ impl<'a> Installation<'a> {
         ])
     }
 
-    /// Upgrades the release to these values beside those it has, and waits until it is ready and no Pod of before is
-    /// left.
+    /// Upgrades the release to these values beside those it has, and returns when no Pod of before is left.
     pub async fn upgrade(&mut self, values: &[&str]) -> Result<()> {
         self.values.extend(values.iter().map(ToString::to_string));
         self.helm("upgrade", &["--wait"]).await?;
         self.former_pods_are_gone().await
     }
 
-    /// A Pod that is being stopped still answers on the connections that it has.
-    async fn former_pods_are_gone(&self) -> Result<()> {
-        wait::until("all Pods that are being stopped are gone", async || {
-            let template = "--output=jsonpath={.items[?(@.metadata.deletionTimestamp)].metadata.name}";
-            let pods = ["get", "pods", "--namespace", &self.namespace, template];
-            let going = self.cluster.kubectl(&pods).await?.stdout()?;
-            ensure!(going.is_empty(), "there are {going}");
-            Ok(())
-        })
-        .await
-    }
-
-    /// Takes the release back to what it was before the last upgrade, and waits until it is ready.
+    /// Takes the release back to what it was before the last upgrade, and returns when no Pod of before is left.
     pub async fn roll_back(&self) -> Result<()> {
         let arguments = ["rollback", RELEASE, "--namespace", &self.namespace, "--wait", "--timeout=120s"];
-        self.cluster.helm(&arguments).await?.stdout().map(drop)
+        self.cluster.helm(&arguments).await?.stdout()?;
+        self.former_pods_are_gone().await
     }
 
     /// `helm test`.
@@ -143,6 +131,18 @@ impl<'a> Installation<'a> {
     /// What a container (`webhook` or `syncer`) has written, in all Pods.
     pub fn log(&self, container: &str) -> Result<String> {
         self.cluster.container_log(&self.namespace, RELEASE, container)
+    }
+
+    /// A Pod that is being stopped still answers on the connections that it has.
+    async fn former_pods_are_gone(&self) -> Result<()> {
+        wait::until("all Pods that are being stopped are gone", async || {
+            let template = "--output=jsonpath={.items[?(@.metadata.deletionTimestamp)].metadata.name}";
+            let pods = ["get", "pods", "--namespace", &self.namespace, template];
+            let going = self.cluster.kubectl(&pods).await?.stdout()?;
+            ensure!(going.is_empty(), "there are {going}");
+            Ok(())
+        })
+        .await
     }
 
     async fn helm(&mut self, verb: &str, more: &[&str]) -> Result<()> {
