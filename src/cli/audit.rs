@@ -112,8 +112,8 @@ async fn directory(
     client: &kube::Client,
 ) -> anyhow::Result<Directory> {
     let namespaces = cluster::namespaces(client);
-    let settings = args.registries.settings(go_controller, &Metrics::default().registry);
-    let directory = Directory::follow(settings, namespaces.clone(), Some(client)).await?;
+    let settings = args.registries.settings(go_controller, &Metrics::default().registry)?;
+    let directory = args.registries.follow(settings, namespaces.clone(), Some(client)).await?;
     let known = async {
         directory.known().await;
         namespaces.known().await;

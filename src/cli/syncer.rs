@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::go_controller::GoController;
 use super::{ProgramArgs, RegistriesArgs, cluster, duration};
 use crate::metrics::Metrics;
-use crate::registry::directory::Directory;
 use crate::server::{Health, Part, health, stop_signal};
 use crate::syncer::cluster_lease::ClusterLease;
 use crate::syncer::objects::cluster::ClusterObjects;
@@ -115,8 +114,8 @@ pub(super) async fn run(args: SyncerArgs) -> anyhow::Result<()> {
 
     let client = cluster::client().await?;
     let namespaces = cluster::namespaces(&client);
-    let settings = args.registries.settings(&go_controller, &metrics.registry);
-    let directory = Directory::follow(settings, namespaces, Some(&client)).await?;
+    let settings = args.registries.settings(&go_controller, &metrics.registry)?;
+    let directory = args.registries.follow(settings, namespaces, Some(&client)).await?;
     let cluster_id = if let Some(id) = args.program.cluster_id.clone() {
         id
     } else {

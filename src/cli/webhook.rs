@@ -12,8 +12,7 @@ use super::{ProgramArgs, RegistriesArgs, ServingCertificateArgs, cluster, durati
 use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
 use crate::certs::{CertificateResolver, Clock, Serving};
 use crate::metrics::Metrics;
-use crate::registration::Registrar;
-use crate::registry::directory::Directory;
+use crate::registration::{ClusterId, Registrar};
 use crate::server::{Health, health, stop_signal, tls};
 
 /// Where health is told when no flag says otherwise.
@@ -104,41 +103,17 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let health_server =
         tokio::spawn(health::serve(health_listen, health_routes, tokio_util::sync::CancellationToken::new()));
 
-    let alone = args.program.cluster_id.is_some()
-        && args.registries.need_no_cluster()
-        && !args.certificate.needs_cluster();
-    let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
+    let prepared = prepare(&args, &go_controller, &metrics);
+    // Cancelling the preparation loses nothing: it only reads, and nobody is served yet.
+    let (client, webhook, cluster) = tokio::select! {
+        prepared = prepared => prepared?,
+        () = stop.cancelled() => return Ok(()),
+    };
 
     let resolver = Arc::new(CertificateResolver::default());
     let certificates = metrics.certificates.clone();
     let serving = Serving::new(Arc::clone(&resolver), certificates, certificate_part, Clock::system());
     let certificate_keeper = tokio::spawn(args.certificate.keeper(client.as_ref(), serving)?);
-
-    let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
-    let settings = args.registries.settings(&go_controller, &metrics.registry);
-    let directory = Directory::follow(settings, namespaces.clone(), client.as_ref()).await?;
-    let cluster = match (args.program.cluster_id.clone(), &client) {
-        (Some(id), _) => id,
-        (None, Some(client)) => cluster::id(client).await?,
-        (None, None) => anyhow::bail!("give --cluster-id"),
-    };
-    if client.is_some() {
-        // So that the first reviews find their registry. When the API server does not let this program list, it
-        // serves all the same: reviews are answered as when the registry is away.
-        let lists = async { tokio::join!(directory.known(), namespaces.known()) };
-        if tokio::time::timeout(FIRST_LISTS_LIMIT, lists).await.is_err() {
-            tracing::warn!("Services and Namespaces are not listed yet, starting without");
-        }
-    }
-    let webhook = Webhook {
-        registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
-        directory,
-        namespaces,
-        keys: args.program.keys(&go_controller),
-        policies: args.policies.policies(),
-        registry_limit: args.registries.registry_timeout,
-        metrics: metrics.reviews.clone(),
-    };
 
     let listener =
         TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -165,4 +140,42 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What has to be known before anybody can be served.
+async fn prepare(
+    args: &WebhookArgs,
+    go_controller: &GoController,
+    metrics: &Metrics,
+) -> anyhow::Result<(Option<kube::Client>, Webhook, ClusterId)> {
+    let alone = args.program.cluster_id.is_some()
+        && args.registries.need_no_cluster()
+        && !args.certificate.needs_cluster();
+    let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
+    let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
+    let settings = args.registries.settings(go_controller, &metrics.registry)?;
+    let directory = args.registries.follow(settings, namespaces.clone(), client.as_ref()).await?;
+    let cluster = match (args.program.cluster_id.clone(), &client) {
+        (Some(id), _) => id,
+        (None, Some(client)) => cluster::id(client).await?,
+        (None, None) => anyhow::bail!("give --cluster-id"),
+    };
+    if client.is_some() {
+        // So that the first reviews find their registry. When the API server does not let this program list, it
+        // serves all the same: reviews are answered as when the registry is away.
+        let lists = async { tokio::join!(directory.known(), namespaces.known()) };
+        if tokio::time::timeout(FIRST_LISTS_LIMIT, lists).await.is_err() {
+            tracing::warn!("Services and Namespaces are not listed yet, starting without");
+        }
+    }
+    let webhook = Webhook {
+        registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
+        directory,
+        namespaces,
+        keys: args.program.keys(go_controller),
+        policies: args.policies.policies(),
+        registry_limit: args.registries.registry_timeout,
+        metrics: metrics.reviews.clone(),
+    };
+    Ok((client, webhook, cluster))
 }

@@ -144,7 +144,7 @@ pub fn choose(
     namespace: &NamespaceView<'_>,
     selector: &Selector<'_>,
 ) -> Result<RegistryClient, ChoiceError> {
-    let found = named(configured, selector)?.map_or_else(|| default(configured, namespace), Ok)?;
+    let found = named(configured, namespace, selector)?.map_or_else(|| default(configured, namespace), Ok)?;
     match found.allowed.holds(namespace) {
         Some(true) => Ok(found.client.clone()),
         Some(false) => Err(ChoiceError::NotAllowed {
@@ -158,6 +158,7 @@ pub fn choose(
 /// Rows 1 and 2: the registry that the object names; `None` when it names none.
 fn named<'a>(
     configured: &'a Configured,
+    namespace: &NamespaceView<'_>,
     selector: &Selector<'_>,
 ) -> Result<Option<&'a Registry>, ChoiceError> {
     let mut registries = configured.registries.iter();
@@ -165,7 +166,10 @@ fn named<'a>(
     // Row 1: annotation `/url`.
     if let Some(wanted) = selector.url {
         let wanted = Url::parse(wanted).map_err(|_| ChoiceError::NoSuchUrl)?;
-        let found = registries.find(|registry| same_place(&wanted, &registry.url));
+        let there: Vec<_> = registries.filter(|registry| same_place(&wanted, &registry.url)).collect();
+        // Two may be at one place, with other tokens, for other Namespaces.
+        let usable = there.iter().find(|registry| registry.allowed.holds(namespace) != Some(false));
+        let found = usable.or(there.first()).copied();
         return found.map(Some).ok_or_else(|| unknown(ChoiceError::NoSuchUrl));
     }
     // Row 2: label `/name`, with or without `/namespace`.

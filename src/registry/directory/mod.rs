@@ -19,6 +19,7 @@ use url::Url;
 
 pub use choose::{ChoiceError, Configured, NamespaceView, Registry, Scope, Selector, Source, choose};
 pub use file::FileError;
+pub use service::EXTERNAL_ADDRESS;
 pub use sources::Defaults;
 
 use super::RegistryClient;
