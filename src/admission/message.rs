@@ -68,7 +68,7 @@ pub(super) fn no_registry(keys: &LabelKeys, error: &ChoiceError) -> String {
             format!("{error}: set label {} to one that may be used, or remove it", keys.name)
         }
         ChoiceError::Several(_) => format!("{error}: set label {} to the name of one", keys.name),
-        ChoiceError::NoneFound | ChoiceError::NotYetKnown => {
+        ChoiceError::NoService(_) | ChoiceError::NoneFound | ChoiceError::NotYetKnown => {
             format!("{error}: the object is not registered now, ask your administrator if this lasts")
         }
     })
