@@ -56,6 +56,11 @@ async fn it_refuses_values_that_it_does_not_know() {
         ("labelPrefix=", "labelPrefix"),
         ("certificate.existingSecret=", "certificate.existingSecret is needed"),
         ("registry.token.from=secret", "registry.token.secret is needed"),
+        ("registry.list[0].name=gold", "registry/list/0"),
+        (
+            "registry.list[0].name=gold,registry.list[0].service.namespace=vault,registry.list[0].service.name=gold",
+            "vault, which is not one of registry.namespaces",
+        ),
     ] {
         let run = helm(&["template", "registrar"], &["--set", value]).await.unwrap();
         assert!(!run.success && run.stderr.contains(complaint), "{value}: {run:?}");
