@@ -7,7 +7,9 @@
 //! registry use one of the cluster all the same.
 
 mod admission;
+mod gate;
 mod main_job;
 mod manifests;
 mod policies;
+mod registries;
 mod scene;
