@@ -80,11 +80,6 @@ async fn fill(registry: &Registry, models: usize) -> Result<()> {
     Ok(())
 }
 
-/// A namespace, and the registry that its objects should be in.
-async fn team<'a>(cluster: &'a ControlPlane, registry: &'a Registry, name: &str) -> Scene<'a> {
-    Scene::of(cluster, registry, name).await.unwrap()
-}
-
 /// The values for registry `at` of the list.
 fn listed(at: usize, gate: &Gate, name: &str, teams: &[&str]) -> Vec<String> {
     let teams = teams.join(",");
@@ -128,8 +123,10 @@ async fn namespaces_have_the_registries_that_the_file_gives_them() {
         let secret = ["create", "secret", "generic", name, &token];
         cluster.kubectl(&[&secret[..], &home].concat()).await.unwrap().stdout().unwrap();
     }
-    let (team_a, team_b) = (team(&cluster, &gold, "team-a").await, team(&cluster, &silver, "team-b").await);
-    let later = team(&cluster, &silver, "team-d").await;
+    // Each with the registry that its objects should be in.
+    let team_a = Scene::of(&cluster, &gold, "team-a").await.unwrap();
+    let team_b = Scene::of(&cluster, &silver, "team-b").await.unwrap();
+    let later = Scene::of(&cluster, &silver, "team-d").await.unwrap();
     let list = [
         listed(0, &gold_gate, "gold", &[&team_a.namespace]),
         listed(1, &silver_gate, "silver", &[&team_b.namespace]),
@@ -147,7 +144,7 @@ async fn namespaces_have_the_registries_that_the_file_gives_them() {
     // A third one is nobody's but those who have none of their own.
     let third = start(&cluster, "third", &labelled()).await.unwrap();
     fill(&third, 9).await.unwrap();
-    let team_c = team(&cluster, &third, "team-c").await;
+    let team_c = Scene::of(&cluster, &third, "team-c").await.unwrap();
     wait::until("team-c has the third", async || would_be_in(&team_c, "third").await).await.unwrap();
     is_registered(&team_c, "fraud", json!({})).await.unwrap();
     is_registered(&team_a, "after", json!({})).await.unwrap();
@@ -197,7 +194,7 @@ async fn a_registry_whose_service_is_missing_is_waited_for() {
     let of_file: Vec<&str> = of_file.iter().map(String::as_str).collect();
     let values = [&QUICK[..], &["replicas=1"], &of_file].concat();
     Installation::install(&cluster, &registry, &values).await.unwrap();
-    let scene = team(&cluster, &registry, "waits").await;
+    let scene = Scene::of(&cluster, &registry, "waits").await.unwrap();
     // Of the same number in both: whoever took the other registry would not notice.
     let model = scene.model().await.unwrap();
 
@@ -226,7 +223,7 @@ async fn of_several_services_an_object_names_one() {
     cluster.apply(&catalog.to_string()).await.unwrap();
     let values = [&QUICK[..], &["replicas=1"]].concat();
     Installation::install(&cluster, &first, &values).await.unwrap();
-    let scene = team(&cluster, &first, "chooses").await;
+    let scene = Scene::of(&cluster, &first, "chooses").await.unwrap();
     is_registered(&scene, "alone", json!({})).await.unwrap();
 
     let second = start(&cluster, "second", &labelled()).await.unwrap();
