@@ -1,7 +1,6 @@
 //! `isvc-registrar webhook`: flags, and the wiring of the webhook.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +8,9 @@ use anyhow::Context;
 use clap::Args;
 
 use super::go_controller::GoController;
-use super::{ProgramArgs, RegistriesArgs, cluster, duration};
+use super::{ProgramArgs, RegistriesArgs, ServingCertificateArgs, cluster, duration};
 use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
-use crate::certs::{CertificateFiles, CertificateResolver};
+use crate::certs::{CertificateResolver, Clock, Serving};
 use crate::metrics::Metrics;
 use crate::registration::Registrar;
 use crate::registry::directory::Directory;
@@ -31,18 +30,14 @@ pub struct WebhookArgs {
     #[arg(long, env = "ISVC_REGISTRAR_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:10250", value_parser = super::address::listen)]
     pub listen: SocketAddr,
 
-    /// File with the certificate chain in PEM, read again when it changes
-    #[arg(long, env = "ISVC_REGISTRAR_TLS_CERT_FILE", value_name = "FILE")]
-    pub tls_cert_file: PathBuf,
-
-    /// File with the private key in PEM, read again when it changes
-    #[arg(long, env = "ISVC_REGISTRAR_TLS_KEY_FILE", value_name = "FILE")]
-    pub tls_key_file: PathBuf,
-
     /// How long reviews are still accepted after SIGTERM, while endpoints are updated
     #[arg(long, env = "ISVC_REGISTRAR_DRAIN_DELAY", value_name = "DURATION", default_value = "5s",
           value_parser = duration::any)]
     pub drain_delay: Duration,
+
+    /// The certificate.
+    #[command(flatten)]
+    pub certificate: ServingCertificateArgs,
 
     /// The policies.
     #[command(flatten)]
@@ -109,14 +104,16 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let health_server =
         tokio::spawn(health::serve(health_listen, health_routes, tokio_util::sync::CancellationToken::new()));
 
-    let files = CertificateFiles { certificate: args.tls_cert_file, key: args.tls_key_file };
-    let resolver = Arc::new(CertificateResolver::default());
-    let loaded = files.load(&resolver).await?;
-    certificate_part.ready();
-    let follow_files = tokio::spawn(files.follow(Arc::clone(&resolver), Some(loaded)));
-
-    let alone = args.program.cluster_id.is_some() && args.registries.need_no_cluster();
+    let alone = args.program.cluster_id.is_some()
+        && args.registries.need_no_cluster()
+        && !args.certificate.needs_cluster();
     let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
+
+    let resolver = Arc::new(CertificateResolver::default());
+    let certificates = metrics.certificates.clone();
+    let serving = Serving::new(Arc::clone(&resolver), certificates, certificate_part, Clock::system());
+    let certificate_keeper = tokio::spawn(args.certificate.keeper(client.as_ref(), serving)?);
+
     let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
     let settings = args.registries.settings(&go_controller, &metrics.registry);
     let directory = Directory::follow(settings, namespaces.clone(), client.as_ref()).await?;
@@ -164,7 +161,7 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         // Neither ends while all is well.
         ended = health_server => ended.context("the health server panicked")?
             .with_context(|| format!("cannot serve health on {health_listen}"))?,
-        ended = follow_files => ended.context("the certificate's watch panicked")?,
+        ended = certificate_keeper => match ended.context("what keeps the certificate panicked")? {},
     }
     tracing::info!("stopped");
     Ok(())

@@ -4,12 +4,14 @@
 //! `isvc_registrar_` and are listed in `docs/metrics.md`; labels have few values, none of them a user's text; no
 //! allocation where a review is counted.
 
+mod certificates;
 mod registry;
 mod reviews;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
+pub use certificates::{CertificateError, CertificateMetrics, CertificateWrite};
 pub use registry::{CallOutcome, RegistryMetrics};
 pub use reviews::ReviewMetrics;
 
@@ -19,6 +21,8 @@ const PREFIX: &str = "isvc_registrar";
 /// All metrics of a process; cheap to clone, all clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
+    /// The certificate that is served.
+    pub certificates: CertificateMetrics,
     /// Calls to registries.
     pub registry: RegistryMetrics,
     /// Admission reviews.
@@ -32,6 +36,7 @@ impl Metrics {
     #[must_use]
     pub fn text(&self) -> String {
         let mut all = Registry::with_prefix(PREFIX);
+        self.certificates.register(&mut all);
         self.registry.register(&mut all);
         self.reviews.register(&mut all);
         self.syncer.register(&mut all);

@@ -7,6 +7,7 @@
 use futures::future::join_all;
 
 use super::brake::EntryKey;
+use super::lanes::Leave;
 use super::plan::{Case, Plan, Shelf, plan};
 use super::store::Seen;
 use super::world::World;
@@ -28,6 +29,19 @@ pub(super) struct Facts {
     pub(super) failed: Vec<(RegistryClient, RegistryError)>,
     pub(super) refused_version: Option<ModelVersionId>,
     pub(super) recorded: Option<String>,
+    /// Held until the job has ended.
+    leave: Option<Leave>,
+}
+
+/// Why nothing can be known of a name now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotNow {
+    /// The Services of the registries have not been listed yet.
+    #[error("the registries are not known yet")]
+    RegistriesUnknown,
+    /// A registry has its share of workers already.
+    #[error("a registry that is needed keeps enough workers busy already")]
+    Busy,
 }
 
 /// One registry and the entries it has for the name.
@@ -54,9 +68,9 @@ impl OwnedShelf {
 }
 
 impl Facts {
-    /// Reads everything that is known to exist for the name. `None` while the registries are not known.
-    pub(super) async fn gather(world: &World, name: &ObjectName, seen: Seen) -> Option<Self> {
-        let mut registries = world.directory.all()?;
+    /// Reads everything that is known to exist for the name.
+    pub(super) async fn gather(world: &World, name: &ObjectName, seen: Seen) -> Result<Self, NotNow> {
+        let mut registries = world.directory.all().ok_or(NotNow::RegistriesUnknown)?;
         let object = seen.object().filter(|object| object.opted_in());
         let home = object
             .map(|object| world.directory.choose(&name.namespace, &object.registry.selector()))
@@ -78,24 +92,33 @@ impl Facts {
             failed: Vec::new(),
             refused_version: None,
             recorded: None,
+            leave: None,
             seen,
         };
         let known = world.known.entries(name);
         let labelled = facts.seen.object().and_then(|object| object.entry.id());
-        let reads = registries.into_iter().filter_map(|registry| {
-            let home = home.as_ref().is_some_and(|home| home.id() == registry.id());
-            let mut ids: Vec<EntryId> =
-                known.iter().filter(|(of, _)| *of == registry.id()).map(|(_, id)| *id).collect();
-            ids.extend(labelled.filter(|labelled| home && !ids.contains(labelled)));
-            (home || !ids.is_empty()).then(|| read_shelf(world, name, registry, home, ids))
-        });
+        let configured = registries.len();
+        let wanted: Vec<(RegistryClient, bool, Vec<EntryId>)> = registries
+            .into_iter()
+            .filter_map(|registry| {
+                let home = home.as_ref().is_some_and(|home| home.id() == registry.id());
+                let of_registry = known.iter().filter(|(of, _)| *of == registry.id());
+                let mut ids: Vec<EntryId> = of_registry.map(|(_, id)| *id).collect();
+                ids.extend(labelled.filter(|labelled| home && !ids.contains(labelled)));
+                (home || !ids.is_empty()).then_some((registry, home, ids))
+            })
+            .collect();
+        let leave = world.lanes.enter(wanted.iter().map(|(registry, ..)| registry.id()), configured);
+        facts.leave = Some(leave.ok_or(NotNow::Busy)?);
+        let reads =
+            wanted.into_iter().map(|(registry, home, ids)| read_shelf(world, name, registry, home, ids));
         for read in join_all(reads).await {
             match read {
                 Ok(shelf) => facts.shelves.push(shelf),
                 Err(failure) => facts.failed.push(failure),
             }
         }
-        Some(facts)
+        Ok(facts)
     }
 
     /// The same, with the object seen like this. `None` when the object means another registry now, so that what
@@ -114,6 +137,7 @@ impl Facts {
             failed: self.failed.clone(),
             refused_version: self.refused_version,
             recorded: self.recorded.clone(),
+            leave: None,
         })
     }
 
@@ -131,6 +155,7 @@ impl Facts {
             .collect();
         plan(&Case {
             cluster: &world.cluster,
+            former_cluster: world.former_cluster.as_ref(),
             name: &self.name,
             watched: world.store.watches(&self.name.namespace),
             sighting: self.seen.sighting(),

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use super::metrics::Metrics;
 use super::object::Object;
-use super::objects::{Change, Objects, ObjectsError, Scope};
+use super::objects::{Change, ObjectPage, Objects, ObjectsError, Scope};
 use super::queue::Queue;
 use super::store::{Effect, Store};
 use crate::kserve::{InferenceService, LabelKeys};
@@ -155,17 +155,12 @@ impl Watcher {
     /// All pages, or an error.
     async fn list(&self) -> Result<(HashMap<ObjectName, Object>, String), ObjectsError> {
         let mut listed = HashMap::new();
-        let mut token = None;
-        loop {
-            let page = timeout(ANSWER_LIMIT, self.objects.page(&self.scope, token.take()));
-            let page = page.await.unwrap_or_else(|_| Err(silent(ANSWER_LIMIT)))?;
+        let version = list(&*self.objects, &self.scope, |page| {
             self.metrics.watch_heard();
             listed.extend(page.items.iter().filter_map(|item| self.read(item)));
-            match page.next {
-                Some(next) => token = Some(next),
-                None => return Ok((listed, page.resource_version)),
-            }
-        }
+        })
+        .await?;
+        Ok((listed, version))
     }
 
     fn take_list(&self, listed: HashMap<ObjectName, Object>, first: bool) {
@@ -249,6 +244,25 @@ impl Watcher {
     }
 }
 
+/// Shows every page of a list, and gives the version after which a watch has to begin. What was shown counts only when
+/// this does not fail.
+pub(super) async fn list(
+    objects: &dyn Objects,
+    scope: &Scope,
+    mut show: impl FnMut(&ObjectPage),
+) -> Result<String, ObjectsError> {
+    let mut token = None;
+    loop {
+        let page = timeout(ANSWER_LIMIT, objects.page(scope, token.take()));
+        let page = page.await.unwrap_or_else(|_| Err(silent(ANSWER_LIMIT)))?;
+        show(&page);
+        match page.next {
+            Some(next) => token = Some(next),
+            None => return Ok(page.resource_version),
+        }
+    }
+}
+
 fn silent(limit: Duration) -> ObjectsError {
     ObjectsError::Unavailable(format!("it was silent for {} s", limit.as_secs()))
 }
@@ -258,5 +272,190 @@ async fn wait(failures: u32) {
     if failures > 0 {
         let longest = FIRST_RETRY.saturating_mul(1 << (failures - 1).min(10)).min(LAST_RETRY);
         tokio::time::sleep(longest.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use futures::stream::BoxStream;
+    use serde_json::json;
+    use tokio::sync::mpsc;
+
+    use super::super::objects::Notice;
+    use super::super::objects::memory::MemoryObjects;
+    use super::super::store::Seen;
+    use super::*;
+
+    /// What goes wrong with a call.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Trouble {
+        /// It is never answered.
+        Silence,
+        /// It is refused.
+        Refusal,
+    }
+
+    /// A store whose next lists and watches have troubles.
+    #[derive(Default)]
+    struct Troubled {
+        objects: MemoryObjects,
+        lists: Mutex<Vec<Trouble>>,
+        watches: Mutex<Vec<Trouble>>,
+        silent_streams: AtomicU32,
+    }
+
+    async fn suffer(troubles: &Mutex<Vec<Trouble>>) -> Result<(), ObjectsError> {
+        let trouble = troubles.lock().unwrap().pop();
+        match trouble {
+            None => Ok(()),
+            Some(Trouble::Silence) => std::future::pending().await,
+            Some(Trouble::Refusal) => Err(ObjectsError::Unavailable("refused".into())),
+        }
+    }
+
+    impl Objects for Troubled {
+        fn page<'a>(
+            &'a self,
+            scope: &'a Scope,
+            token: Option<String>,
+        ) -> BoxFuture<'a, Result<ObjectPage, ObjectsError>> {
+            async move {
+                suffer(&self.lists).await?;
+                self.objects.page(scope, token).await
+            }
+            .boxed()
+        }
+
+        fn watch<'a>(
+            &'a self,
+            scope: &'a Scope,
+            after: &'a str,
+        ) -> BoxFuture<'a, Result<BoxStream<'static, Result<Change, ObjectsError>>, ObjectsError>> {
+            async move {
+                suffer(&self.watches).await?;
+                if self.silent_streams.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+                    return Ok(futures::stream::pending().boxed());
+                }
+                self.objects.watch(scope, after).await
+            }
+            .boxed()
+        }
+
+        fn get<'a>(
+            &'a self,
+            name: &'a ObjectName,
+        ) -> BoxFuture<'a, Result<Option<InferenceService>, ObjectsError>> {
+            self.objects.get(name)
+        }
+
+        fn release_finalizer<'a>(
+            &'a self,
+            _: &'a ObjectName,
+            _: &'a str,
+            _: &'a str,
+            _: usize,
+        ) -> BoxFuture<'a, Result<(), ObjectsError>> {
+            futures::future::ready(Ok(())).boxed()
+        }
+
+        fn tell<'a>(&'a self, _: &'a ObjectName, _: &'a str, _: &'a Notice) -> BoxFuture<'a, ()> {
+            futures::future::ready(()).boxed()
+        }
+    }
+
+    struct Scene {
+        source: Arc<Troubled>,
+        store: Arc<Store>,
+        queue: Arc<Queue>,
+        refresh: Arc<Refresh>,
+        signalled: mpsc::UnboundedReceiver<Signal>,
+        _task: tokio_util::task::AbortOnDropHandle<()>,
+    }
+
+    fn start(source: Troubled) -> Scene {
+        let source = Arc::new(source);
+        let store = Arc::new(Store::new(vec![Scope::All]));
+        let (queue, refresh) = (Arc::new(Queue::default()), Arc::new(Refresh::new(1)));
+        let (signals, signalled) = mpsc::unbounded_channel();
+        let watcher = Watcher {
+            objects: Arc::<Troubled>::clone(&source),
+            scope: Scope::All,
+            at: 0,
+            store: Arc::clone(&store),
+            queue: Arc::clone(&queue),
+            refresh: Arc::clone(&refresh),
+            signals,
+            keys: LabelKeys::default(),
+            release_finalizer: None,
+            metrics: Metrics::default(),
+        };
+        let task = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(watcher.run()));
+        Scene { source, store, queue, refresh, signalled, _task: task }
+    }
+
+    fn apply(objects: &MemoryObjects, name: &str) {
+        objects.apply(json!({"metadata": {"namespace": "team-a", "name": name}}));
+    }
+
+    fn name(name: &str) -> ObjectName {
+        ObjectName::new("team-a", name)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_is_never_answered_or_refused_is_asked_again() {
+        let troubles = Mutex::new(vec![Trouble::Silence, Trouble::Refusal, Trouble::Silence]);
+        let scene = start(Troubled { lists: troubles, ..Troubled::default() });
+        apply(&scene.source.objects, "a");
+        assert!(matches!(scene.store.seen(&name("a")), Seen::Unknown));
+        scene.refresh.all().await;
+        assert!(matches!(scene.store.seen(&name("a")), Seen::There(_)));
+        assert!(matches!(scene.store.seen(&name("b")), Seen::Never));
+        assert!(scene.queue.is_idle(), "the first list is compared, not worked through");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_does_not_begin_or_falls_silent_is_begun_anew_and_misses_nothing() {
+        let scene = start(Troubled {
+            watches: Mutex::new(vec![Trouble::Refusal, Trouble::Silence]),
+            silent_streams: AtomicU32::new(2),
+            ..Troubled::default()
+        });
+        scene.refresh.all().await;
+        let begun = Instant::now();
+        apply(&scene.source.objects, "a");
+        assert_eq!(scene.queue.next().await.name, name("a"));
+        assert!(begun.elapsed() >= SILENCE_LIMIT * 2, "both silent streams were waited for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_has_fallen_behind_lists_anew_and_signals_what_went_meanwhile() {
+        let mut scene = start(Troubled { silent_streams: AtomicU32::new(1), ..Troubled::default() });
+        for object in ["stays", "goes"] {
+            apply(&scene.source.objects, object);
+        }
+        scene.refresh.all().await;
+        scene.source.objects.delete(&name("goes"));
+        apply(&scene.source.objects, "comes");
+        scene.source.objects.compact();
+        assert_eq!(scene.queue.next().await.name, name("comes"));
+        assert_eq!(scene.signalled.recv().await, Some(Signal::Missing(1)));
+        assert!(matches!(scene.store.seen(&name("goes")), Seen::Never), "no watch saw it go");
+        assert!(matches!(scene.store.seen(&name("stays")), Seen::There(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deletion_that_the_watch_saw_is_remembered_as_one() {
+        let scene = start(Troubled::default());
+        apply(&scene.source.objects, "a");
+        scene.refresh.all().await;
+        scene.source.objects.delete(&name("a"));
+        assert_eq!(scene.queue.next().await.name, name("a"));
+        assert!(matches!(scene.store.seen(&name("a")), Seen::Gone { .. }));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::facts::Facts;
+use super::facts::{Facts, NotNow};
 use super::guard::{self, Stop};
 use super::objects::{NoticeReason, ObjectsError};
 use super::plan::{Action, Row, Write};
@@ -21,7 +21,7 @@ use crate::registry::{EntryId, NewServeModel, RegistryError};
 const MOST_WRITES: usize = 64;
 
 /// When a write that was planned from something stale is planned again: the watch is about to bring the news.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// When another writer's entry is looked at again.
 const CONTESTED_AGAIN: Duration = Duration::from_mins(10);
@@ -80,9 +80,13 @@ async fn release_finalizer(world: &World, name: &ObjectName, seen: &Seen) -> Out
 
 async fn settle(world: &World, name: &ObjectName, seen: Seen) -> Outcome {
     world.invalid().remove(name);
-    let Some(mut facts) = Facts::gather(world, name, seen).await else {
-        tracing::debug!("the registries are not known yet");
-        return Outcome::Failed;
+    let mut facts = match Facts::gather(world, name, seen).await {
+        Ok(facts) => facts,
+        Err(NotNow::Busy) => return Outcome::Again(LOOK_AGAIN),
+        Err(reason @ NotNow::RegistriesUnknown) => {
+            tracing::debug!(%reason, "trying again later");
+            return Outcome::Failed;
+        }
     };
     report_unreachable(world, &facts).await;
     if let Some(outcome) = check_version(world, &mut facts).await {

@@ -27,7 +27,7 @@ const SHORT: Duration = Duration::from_millis(50);
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
 
 /// For one that is not.
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_mins(10);
 
 /// The server has ended a connection by then, or never will.
 const PATIENCE: Duration = Duration::from_secs(30);

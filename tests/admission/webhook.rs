@@ -31,7 +31,7 @@ pub(crate) const REGISTRY: &str = "model-registry-service";
 const LONGEST_WARNING: usize = 256;
 
 /// How a webhook is set up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
     pub(crate) policies: Policies,
     pub(crate) cluster: &'static str,
@@ -192,7 +192,9 @@ impl Answered {
             let texts = warnings.as_array().expect("a list of warnings").iter();
             texts.map(|text| text.as_str().expect("a warning is a text").to_owned()).collect()
         });
-        warnings.iter().for_each(|warning| assert_sentence(warning));
+        for warning in &warnings {
+            assert_sentence(warning);
+        }
         let label = patched(&review["request"]["object"], &response);
         Self { response, label, warnings }
     }

@@ -236,3 +236,39 @@ fn unusable(error: impl std::fmt::Display) -> ObjectsError {
 fn out_of_time() -> ObjectsError {
     ObjectsError::Unavailable(format!("nothing within {} s", REQUEST_LIMIT.as_secs()))
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn status(json: serde_json::Value) -> Status {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn only_a_404_about_this_very_object_says_that_it_is_gone() {
+        let name = ObjectName::new("team-a", "scorer");
+        let details = |name: &str, kind: &str| json!({"name": name, "group": GROUP, "kind": kind});
+        let not_found =
+            |details| status(json!({"code": 404, "reason": "NotFound", "message": "no", "details": details}));
+        assert!(is_not_found(&not_found(details("scorer", RESOURCE)), &name));
+        // The CRD is gone, or the path is wrong.
+        assert!(!is_not_found(&not_found(json!({})), &name));
+        assert!(!is_not_found(&status(json!({"code": 404, "reason": "NotFound"})), &name));
+        assert!(!is_not_found(&not_found(details("other", RESOURCE)), &name));
+        assert!(!is_not_found(&not_found(details("scorer", "deployments")), &name));
+        // A proxy's page, as kube makes a status of it.
+        assert!(!is_not_found(&status(json!({"code": 404, "reason": "Failed to parse error data"})), &name));
+    }
+
+    #[test]
+    fn a_watch_that_has_expired_is_told_from_other_troubles() {
+        let error =
+            |code| read_error(kube::Error::Api(Box::new(status(json!({"code": code, "message": "m"})))));
+        assert_eq!(error(410), ObjectsError::Expired);
+        assert_eq!(error(403), ObjectsError::Forbidden("m".into()));
+        assert!(matches!(error(500), ObjectsError::Unavailable(_)));
+    }
+}
