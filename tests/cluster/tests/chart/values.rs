@@ -14,7 +14,7 @@ async fn values_that_make_no_sense_are_refused() {
         ("hostNetwork=true", "webhook.port 10250 is the kubelet's own with hostNetwork"),
         ("registry.url=model-registry:8080", "at '/registry/url'"),
         ("registry.token.from=secret", "registry.token.secret is needed"),
-        ("registry.list[0].name=gold", "at '/registry/list/0': oneOf"),
+        ("registry.list[0].name=gold", "at '/registry/list/0': missing property 'url'"),
         (
             "registry.list[0].name=gold,registry.list[0].service.namespace=vault,registry.list[0].service.name=gold",
             "vault, which is not one of registry.namespaces",
