@@ -85,7 +85,7 @@ pub(super) fn no_registry(keys: &LabelKeys, error: &ChoiceError) -> String {
             quoted(names),
             keys.name
         ),
-        ChoiceError::NoneFound | ChoiceError::NotYetKnown => {
+        ChoiceError::NoService(_) | ChoiceError::NoneFound | ChoiceError::NotYetKnown => {
             format!("{error}: the object is not registered now, ask your administrator if this lasts")
         }
     })

@@ -13,7 +13,7 @@ use isvc_registrar::kserve::LabelKeys;
 use isvc_registrar::metrics::Metrics;
 use isvc_registrar::namespaces::Namespaces;
 use isvc_registrar::registration::{ClusterId, Registrar};
-use isvc_registrar::registry::directory::{Configured, Directory, Registry, Scope, Source};
+use isvc_registrar::registry::directory::{Configured, Directory, Registry, Scope, Source, Way};
 use isvc_registrar::registry::{ApiChoice, ClientSettings, RegistryClient};
 use isvc_registrar::server::tls::{self, Limits, Stop};
 use serde_json::Value;
@@ -94,11 +94,10 @@ impl TestWebhook {
         let only = Registry {
             name: registry.name.clone(),
             namespace: None,
-            url: registry.url.clone(),
             source: Source::Flags,
             allowed: Scope::All,
             default_for: Scope::All,
-            client: RegistryClient::new(registry),
+            way: Some(Way { url: registry.url.clone(), client: RegistryClient::new(registry) }),
         };
         let configured = Configured { registries: vec![only], complete: true, ..Configured::default() };
         let webhook = Webhook {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use isvc_registrar::kserve::DEFAULT_PREFIX;
 use isvc_registrar::registration::{ClusterId, Effects, ObjectName, Registrar, Wanted};
 use isvc_registrar::registry::directory::{
-    Configured, Directory, Registry as ConfiguredRegistry, Scope, Source,
+    Configured, Directory, Registry as ConfiguredRegistry, Scope, Source, Way,
 };
 use isvc_registrar::registry::embedded::{EmbeddedRegistry, Entry, Exchange, Faults, Registry};
 use isvc_registrar::registry::{ApiChoice, ClientSettings, RegistryClient};
@@ -106,11 +106,10 @@ impl Scene {
             self.clients.iter().zip(&self.urls).enumerate().map(|(at, (client, url))| ConfiguredRegistry {
                 name: client.name().to_owned(),
                 namespace: None,
-                url: url.clone(),
                 source: if at == 0 { Source::Flags } else { Source::File },
                 allowed: Scope::All,
                 default_for: Scope::none(),
-                client: client.clone(),
+                way: Some(Way { url: url.clone(), client: client.clone() }),
             });
         Directory::of(Configured {
             registries: registries.collect(),

@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use url::Url;
 
-pub use choose::{ChoiceError, Configured, NamespaceView, Registry, Scope, Selector, Source, choose};
+pub use choose::{ChoiceError, Configured, NamespaceView, Registry, Scope, Selector, Source, Way, choose};
 pub use file::FileError;
 pub use service::EXTERNAL_ADDRESS;
 pub use sources::Defaults;
@@ -101,10 +101,11 @@ impl Directory {
         choose(&self.now.load(), &NamespaceView { name: namespace, labels: labels.as_deref() }, selector)
     }
 
-    /// All of them, to be swept; `None` while they are not known yet.
+    /// All that there is a way to, to be swept; `None` while they are not known yet.
     #[must_use]
     pub fn all(&self) -> Option<Vec<RegistryClient>> {
         let now = self.now.load();
-        now.complete.then(|| now.registries.iter().map(|registry| registry.client.clone()).collect())
+        let ways = now.registries.iter().filter_map(|registry| registry.way.as_ref());
+        now.complete.then(|| ways.map(|way| way.client.clone()).collect())
     }
 }

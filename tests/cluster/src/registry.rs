@@ -26,7 +26,17 @@ const SERVICE: &str = "model-registry-service";
 pub struct Registry {
     url: String,
     name: String,
-    elsewhere: bool,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The cluster's own, found by its Service.
+    Cluster,
+    /// Named by the environment variable.
+    Elsewhere,
+    /// The test's business.
+    Test,
 }
 
 impl Registry {
@@ -38,7 +48,7 @@ impl Registry {
             let url = url.trim_end_matches('/').to_owned();
             let host = reqwest::Url::parse(&url).with_context(|| format!("${ELSEWHERE} is {url:?}"))?;
             let name = host.host_str().with_context(|| format!("${ELSEWHERE} has no host"))?.to_owned();
-            return Ok(Self { url, name, elsewhere: true });
+            return Ok(Self { url, name, origin: Origin::Elsewhere });
         }
         Self::of_cluster(cluster).await
     }
@@ -55,7 +65,13 @@ impl Registry {
         let address =
             ["get", "service", SERVICE, "--namespace", NAMESPACE, "--output=jsonpath={.spec.clusterIP}"];
         let address = cluster.kubectl(&address).await?.stdout()?;
-        Ok(Self { url: format!("http://{address}:8080"), name: SERVICE.to_owned(), elsewhere: false })
+        Ok(Self { url: format!("http://{address}:8080"), name: SERVICE.to_owned(), origin: Origin::Cluster })
+    }
+
+    /// One that the test itself started, and of which it tells the chart where need be.
+    #[must_use]
+    pub fn at(url: &str, name: &str) -> Self {
+        Self { url: url.to_owned(), name: name.to_owned(), origin: Origin::Test }
     }
 
     /// Where the tests reach it.
@@ -72,7 +88,7 @@ impl Registry {
 
     /// The chart's values by which the program finds it: none where it is found by its Service.
     pub(crate) fn values(&self) -> Vec<String> {
-        if self.elsewhere { vec![format!("registry.url={}", self.url)] } else { Vec::new() }
+        if self.origin == Origin::Elsewhere { vec![format!("registry.url={}", self.url)] } else { Vec::new() }
     }
 
     /// Stops it: whoever asks it finds nobody. Only the cluster's own can be stopped.
@@ -86,7 +102,7 @@ impl Registry {
     }
 
     async fn scale(&self, cluster: &ControlPlane, replicas: u8) -> Result<()> {
-        ensure!(!self.elsewhere, "${ELSEWHERE} names a registry that this test would have to stop");
+        ensure!(self.origin == Origin::Cluster, "{} is not the suite's to stop", self.url);
         let replicas = format!("--replicas={replicas}");
         let scale = ["scale", "deployment/model-registry", "--namespace", NAMESPACE, &replicas];
         cluster.kubectl(&scale).await?.stdout()?;

@@ -7,7 +7,12 @@
 //! registry use one of the cluster all the same.
 
 mod admission;
+#[path = "../../../python_client/environment.rs"]
+mod environment;
+mod gate;
 mod main_job;
 mod manifests;
 mod policies;
+mod python_client;
+mod registries;
 mod scene;

@@ -261,7 +261,13 @@ async fn an_id_and_a_finalizer_that_were_there_before_are_kept() {
     assert_eq!(scene.entries(&model).await.unwrap().len(), 2, "it has its entry already");
     let entry = scene.settled(&id).await.unwrap();
     assert_eq!(entry["customProperties"]["uid"]["string_value"], created.object["metadata"]["uid"]);
-    scene.patch("fraud", &json!({"metadata": {"finalizers": null}})).await.unwrap();
+
+    // It is found by no name, so only the label of before can bring it back.
+    manifest["metadata"] = json!({"name": "fraud", "labels": {MODEL: model}});
+    let replace = ["replace", "--output=json"];
+    let replaced = scene.kubectl_with(&replace, &manifest).await.unwrap().stdout().unwrap();
+    let replaced: Value = serde_json::from_str(&replaced).unwrap();
+    assert_eq!(label(&replaced, ID), Some(&*id));
 }
 
 #[tokio::test]

@@ -70,11 +70,15 @@ impl<'a> Scene<'a> {
 
     /// Registers a model that nobody else uses, and returns its id.
     pub(crate) async fn model(&self) -> Result<String> {
-        static MODELS: AtomicU32 = AtomicU32::new(0);
-        // The registry may remember earlier runs.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
-        let name = format!("{}-{now}-{}", self.namespace, MODELS.fetch_add(1, Ordering::Relaxed));
+        let name = self.unique("model")?;
         id_of(&self.registry.post("registered_models", &json!({"name": name})).await?)
+    }
+
+    /// A name that no other test has used, also in an earlier run that the registry remembers.
+    pub(crate) fn unique(&self, purpose: &str) -> Result<String> {
+        static NAMES: AtomicU32 = AtomicU32::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
+        Ok(format!("{purpose}-{}-{now}-{}", self.namespace, NAMES.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Registers a version of a model.
