@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::{Instrument, Level, Span};
 
 use super::answer::{Answer, Outcome, Verdict};
 use super::body::Room;
@@ -82,14 +82,7 @@ async fn mutate(
     drop(body);
     let webhook = &served.webhook;
     let deadline = received + deadline::of_review(query.as_deref()).min(webhook.registry_limit);
-    let span = tracing::info_span!(
-        "review",
-        uid = %request.uid,
-        operation = ?request.operation,
-        namespace = request.namespace(),
-        name = request.object_name().unwrap_or_default(),
-    );
-    let answer = webhook.review(&request, deadline).instrument(span).await;
+    let answer = webhook.review(&request, deadline).await;
     webhook.metrics.answered(request.operation, answer.outcome, answer.allowed(), received.elapsed());
     ([(header::CONTENT_TYPE, "application/json")], respond(&request, &answer, &webhook.keys)).into_response()
 }
@@ -104,12 +97,17 @@ impl Webhook {
     /// The answer to a request, at the latest at the deadline.
     pub async fn review(&self, request: &Request, deadline: Instant) -> Answer {
         let policies = self.policies_in(request.namespace());
-        let answer = match decide(request, &policies, &self.keys) {
+        let decision = decide(request, &policies, &self.keys);
+        let span = span(request, &decision);
+        let answer = match decision {
             Decision::Answer(answer) => answer,
-            // Boxed, so that a review that asks nobody stays small.
-            Decision::Ask(question) => Box::pin(self.ask(request, &question, &policies, deadline)).await,
+            Decision::Ask(question) => {
+                // Boxed, so that a review that asks nobody stays small.
+                let asked = Box::pin(self.ask(request, &question, &policies, deadline));
+                asked.instrument(span.clone()).await
+            }
         };
-        log(&answer);
+        span.in_scope(|| log(&answer));
         answer
     }
 
@@ -155,6 +153,26 @@ impl Webhook {
                 Err(error) => Reply::NotRegistered(error),
             },
         }
+    }
+}
+
+/// The span of a review. One that leaves the object alone is most often not logged, and then costs nothing here.
+fn span(request: &Request, decision: &Decision) -> Span {
+    macro_rules! span {
+        ($level:ident) => {
+            tracing::span!(
+                Level::$level,
+                "review",
+                uid = %request.uid,
+                operation = ?request.operation,
+                namespace = request.namespace(),
+                name = request.object_name().unwrap_or_default(),
+            )
+        };
+    }
+    match decision {
+        Decision::Answer(answer) if answer.outcome == Outcome::Untouched => span!(DEBUG),
+        _ => span!(INFO),
     }
 }
 

@@ -68,7 +68,11 @@ impl AuditAnnotations<'_> {
 }
 
 /// Writes the answer to a request.
-pub(super) fn respond(request: &Request, answer: &Answer, keys: &LabelKeys) -> Vec<u8> {
+///
+/// # Panics
+/// Never: text always fits into JSON.
+#[must_use]
+pub fn respond(request: &Request, answer: &Answer, keys: &LabelKeys) -> Vec<u8> {
     let status = match &answer.verdict {
         Verdict::Allow => None,
         Verdict::Deny { code, message } => Some(Status { code: *code, message }),

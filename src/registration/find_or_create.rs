@@ -10,7 +10,7 @@ use crate::registry::{
 };
 
 /// How often a create is sent: once more after an answer that was lost without a trace in the registry.
-const CREATE_ATTEMPTS: u32 = 2;
+pub(super) const CREATE_ATTEMPTS: u32 = 2;
 
 impl From<RegistryError> for NotRegistered {
     fn from(error: RegistryError) -> Self {

@@ -12,10 +12,12 @@
 //! the others keep their store warm; whatever fails is tried again within the process.
 
 pub mod brake;
+mod cases;
 pub mod cluster_lease;
 mod facts;
 pub mod fence;
 mod guard;
+pub mod inspect;
 mod known;
 mod lanes;
 pub mod lease;
@@ -33,8 +35,8 @@ pub mod watch;
 mod worker;
 mod world;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -42,17 +44,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::kserve::LabelKeys;
-use crate::registration::{ClusterId, Registrar};
+use crate::registration::ClusterId;
 use crate::registry::directory::Directory;
 
 pub use fence::Fence;
 pub use metrics::Metrics;
 
-use known::Known;
 use objects::{Objects, Scope};
-use plan::Rules;
-use queue::{Outcome, Queue};
-use store::Store;
+use queue::Outcome;
 use sweep::Sweeper;
 use watch::{Refresh, Signal, Watcher};
 use world::World;
@@ -112,6 +111,15 @@ impl Settings {
             registry_timeout: Duration::from_secs(3),
         }
     }
+
+    /// Which objects are looked at.
+    fn scopes(&self) -> Vec<Scope> {
+        let namespaces: BTreeSet<&str> = self.namespaces.iter().map(String::as_str).collect();
+        if namespaces.is_empty() {
+            return vec![Scope::All];
+        }
+        namespaces.into_iter().map(|namespace| Scope::Namespace(namespace.into())).collect()
+    }
 }
 
 /// The syncer; a clone is another handle to the same one.
@@ -133,32 +141,8 @@ impl Syncer {
         fence: Fence,
         metrics: Metrics,
     ) -> Self {
-        let namespaces: HashSet<&String> = settings.namespaces.iter().collect();
-        let scopes: Vec<Scope> = if namespaces.is_empty() {
-            vec![Scope::All]
-        } else {
-            namespaces.into_iter().map(|namespace| Scope::Namespace(namespace.as_str().into())).collect()
-        };
-        let world = World {
-            cluster: settings.cluster.clone(),
-            keys: settings.keys.clone(),
-            release_finalizer: settings.release_finalizer.clone(),
-            rules: Rules { grace: settings.grace, retire: settings.retire },
-            write_limit: WRITE_LIMIT,
-            objects,
-            directory,
-            registrar: Registrar::new(settings.cluster.clone(), settings.registry_timeout),
-            store: Arc::new(Store::new(scopes.clone())),
-            queue: Arc::new(Queue::default()),
-            fence,
-            known: Known::default(),
-            lanes: lanes::Lanes::new(settings.workers),
-            notices: notices::Notices::default(),
-            retirements: Mutex::default(),
-            quarrels: Mutex::default(),
-            invalid: Mutex::default(),
-            metrics,
-        };
+        let scopes = settings.scopes();
+        let world = World::new(&settings, objects, directory, fence, metrics);
         Self {
             world: Arc::new(world),
             refresh: Arc::new(Refresh::new(scopes.len())),

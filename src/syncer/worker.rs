@@ -21,7 +21,7 @@ use crate::registry::{EntryId, NewServeModel, RegistryError};
 const MOST_WRITES: usize = 64;
 
 /// When a write that was planned from something stale is planned again: the watch is about to bring the news.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// When another writer's entry is looked at again.
 const CONTESTED_AGAIN: Duration = Duration::from_mins(10);

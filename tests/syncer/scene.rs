@@ -100,7 +100,8 @@ impl Scene {
         server
     }
 
-    pub(crate) fn start(&self) -> Running {
+    /// The configured registries.
+    pub(crate) fn directory(&self) -> Directory {
         let registries =
             self.clients.iter().zip(&self.urls).enumerate().map(|(at, (client, url))| ConfiguredRegistry {
                 name: client.name().to_owned(),
@@ -111,15 +112,18 @@ impl Scene {
                 default_for: Scope::none(),
                 client: client.clone(),
             });
-        let directory = Directory::of(Configured {
+        Directory::of(Configured {
             registries: registries.collect(),
             registry_namespace: "kubeflow".into(),
             complete: true,
-        });
+        })
+    }
+
+    pub(crate) fn start(&self) -> Running {
         let syncer = Syncer::new(
             self.settings.clone(),
             self.source.clone(),
-            directory,
+            self.directory(),
             self.fence.clone(),
             self.metrics.clone(),
         );
@@ -175,6 +179,14 @@ impl Scene {
     /// The requests so far that changed an entry.
     pub(crate) fn patches(&self) -> Vec<Exchange> {
         self.registry().requests().into_iter().filter(|request| request.method == "PATCH").collect()
+    }
+
+    /// Changes an entry as somebody else would.
+    pub(crate) async fn patch(&self, id: i32, body: Value) {
+        let url = format!("{}/api/model_registry/v1/inference_services/{id}", self.server.url());
+        let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
+        let answer = patch.body(body.to_string()).send().await.expect("the registry answers");
+        assert!(answer.status().is_success(), "the registry refuses {body}: {}", answer.status());
     }
 
     pub(crate) fn faults(&self, faults: Value) {

@@ -65,6 +65,7 @@ impl Scene {
         let with = |home, entries| Shelf { home, environment: "3".parse().ok(), now_ms: self.clock, entries };
         plan(&Case {
             cluster: &cluster(),
+            former_cluster: None,
             name: &name,
             watched: self.watched,
             sighting: match self.sight {

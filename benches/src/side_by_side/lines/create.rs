@@ -1,0 +1,106 @@
+//! CREATEs in a known environment, against the same calls to the registry made directly.
+
+use crate::side_by_side::load::{Plan, Report, Until};
+use crate::side_by_side::program::put_load;
+use crate::side_by_side::scene::{Listening, Scene};
+use crate::side_by_side::table::{Goal, Line, Unit};
+use crate::side_by_side::target::{Reviews, Target};
+
+/// CREATEs one after the other, in one round.
+const ONE_BY_ONE: u64 = 300;
+/// CREATEs many at a time, in one round.
+const MANY: u64 = 500;
+/// How many at a time those are.
+const AT_A_TIME: usize = 16;
+
+const MOST_MILLISECONDS_MORE: f64 = 0.5;
+const LEAST_THROUGHPUT: f64 = 0.9;
+const MOST_WITH_MANY_ENTRIES: f64 = 1.2;
+
+/// Entries in the registry, few and many.
+const ENTRIES: [usize; 2] = [500, 50_000];
+
+/// Our CREATEs and the direct calls, by turns, never twice for the same object.
+struct Turns<'a> {
+    scene: &'a Scene,
+    registry: &'a Listening,
+    webhook: &'a Listening,
+    next_object: u64,
+}
+
+impl Turns<'_> {
+    fn ours(&mut self, workers: usize, operations: u64) -> anyhow::Result<Report> {
+        let until = Until::Operations(self.scene.effort.operations(operations));
+        self.put(self.scene.reviews(self.webhook, Reviews::Creates, workers, until))
+    }
+
+    fn direct(&mut self, workers: usize, operations: u64) -> anyhow::Result<Report> {
+        let until = Until::Operations(self.scene.effort.operations(operations));
+        let target = Target::Registry { address: self.registry.address };
+        self.put(Plan { target, workers, until, first_object: 0 })
+    }
+
+    fn put(&mut self, plan: Plan) -> anyhow::Result<Report> {
+        let report = put_load(&Plan { first_object: self.next_object, ..plan })?;
+        self.next_object = report.next_object;
+        Ok(report)
+    }
+}
+
+pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
+    let registry = scene.registry(0)?;
+    let webhook = scene.webhook(&registry)?;
+    let mut turns = Turns { scene, registry: &registry, webhook: &webhook, next_object: 0 };
+    let (mut more, mut latency, mut throughput) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..scene.effort.rounds {
+        let (ours, direct) = (turns.ours(1, ONE_BY_ONE)?, turns.direct(1, ONE_BY_ONE)?);
+        more.push((ours.median.as_secs_f64() - direct.median.as_secs_f64()) * 1e3);
+        latency.push(ours.median.as_secs_f64() / direct.median.as_secs_f64());
+        let (ours, direct) = (turns.ours(AT_A_TIME, MANY)?, turns.direct(AT_A_TIME, MANY)?);
+        throughput.push(ours.throughput() / direct.throughput());
+    }
+    let line = |what: &str, goal, unit, figures| Line {
+        what: what.to_owned(),
+        against: "the same calls, made directly",
+        goal,
+        unit,
+        figures,
+    };
+    Ok(vec![
+        line(
+            "CREATE, known environment: median beyond the registry's",
+            Goal::AtMost(MOST_MILLISECONDS_MORE),
+            Unit::Milliseconds,
+            more,
+        ),
+        line("CREATE, known environment: median", Goal::Told, Unit::Ratio, latency),
+        line(
+            "500 CREATEs, 16 at a time: throughput",
+            Goal::AtLeast(LEAST_THROUGHPUT),
+            Unit::Ratio,
+            throughput,
+        ),
+        with_many_entries(scene)?,
+    ])
+}
+
+/// The same CREATEs before a registry with many entries, and one with few.
+fn with_many_entries(scene: &Scene) -> anyhow::Result<Line> {
+    let [few, many] = ENTRIES;
+    let (few, many) = (scene.registry(few)?, scene.registry(many)?);
+    let (before_few, before_many) = (scene.webhook(&few)?, scene.webhook(&many)?);
+    let mut with_few = Turns { scene, registry: &few, webhook: &before_few, next_object: 0 };
+    let mut with_many = Turns { scene, registry: &many, webhook: &before_many, next_object: 0 };
+    let mut figures = Vec::new();
+    for _ in 0..scene.effort.rounds {
+        let (few, many) = (with_few.ours(1, ONE_BY_ONE)?, with_many.ours(1, ONE_BY_ONE)?);
+        figures.push(many.median.as_secs_f64() / few.median.as_secs_f64());
+    }
+    Ok(Line {
+        what: "CREATE with 50,000 entries in the registry: median".to_owned(),
+        against: "with 500",
+        goal: Goal::AtMost(MOST_WITH_MANY_ENTRIES),
+        unit: Unit::Ratio,
+        figures,
+    })
+}

@@ -1,0 +1,48 @@
+//! The bare handler: the same listener and the same TLS as the webhook's, and behind it a handler that reads the body
+//! and answers a constant. Nothing that answers reviews in this stack can be faster.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header;
+use axum::routing::post;
+use isvc_registrar::admission::PATH;
+use isvc_registrar::certs::{CertificateResolver, read_pair};
+use isvc_registrar::server::tls;
+use tokio_util::sync::CancellationToken;
+
+/// What it answers.
+const ANSWER: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"5f3c6c0e-7a55-4f0a-9d52-6d1c8a3c6a11","allowed":true}}"#;
+
+/// As large as the webhook takes.
+const LARGEST_BODY_BYTES: usize = 8 << 20;
+
+/// Where it listens, and with which certificate.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ReferenceArgs {
+    #[arg(long)]
+    listen: SocketAddr,
+    #[arg(long)]
+    tls_cert_file: PathBuf,
+    #[arg(long)]
+    tls_key_file: PathBuf,
+}
+
+/// Serves until it is ended.
+pub(crate) async fn run(args: ReferenceArgs) -> anyhow::Result<()> {
+    let resolver = Arc::new(CertificateResolver::default());
+    resolver.serve(read_pair(&std::fs::read(args.tls_cert_file)?, &std::fs::read(args.tls_key_file)?)?);
+    let handler = |body: Bytes| async move {
+        drop(body);
+        ([(header::CONTENT_TYPE, "application/json")], ANSWER)
+    };
+    let router = Router::new().route(PATH, post(handler)).layer(DefaultBodyLimit::max(LARGEST_BODY_BYTES));
+    let stop = tls::Stop { signal: CancellationToken::new(), drain_delay: Duration::ZERO };
+    tls::serve(TcpListener::bind(args.listen)?, router, resolver, stop, tls::Limits::default()).await?;
+    Ok(())
+}

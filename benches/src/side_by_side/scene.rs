@@ -1,0 +1,177 @@
+//! What the lines of the table are measured on: a folder with certificates, and in it registries, webhooks and the bare
+//! handler, started when they are asked for.
+
+use std::fmt::Write;
+use std::io::{Read, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use isvc_registrar::certs::issue::Authority;
+use registrar_benches::reviews::NAMESPACE;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::load::{Plan, Until};
+use super::program::{Program, free_address};
+use super::target::{Reviews, Target};
+
+/// How often and how long things are measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// Rounds, each of ours and the reference.
+    pub(crate) rounds: usize,
+    /// How long one side is measured in one round.
+    pub(crate) slice: Duration,
+    /// Divides every number of operations.
+    pub(crate) divisor: u64,
+}
+
+impl Effort {
+    /// Enough for figures that can be judged.
+    pub(crate) const FULL: Self = Self { rounds: 9, slice: Duration::from_secs(2), divisor: 1 };
+    /// Enough to see that everything still works.
+    pub(crate) const SHORT: Self = Self { rounds: 1, slice: Duration::from_millis(50), divisor: 100 };
+
+    /// So many operations, or as many as this effort makes of them.
+    pub(crate) fn operations(self, full: u64) -> u64 {
+        (full / self.divisor).max(1)
+    }
+}
+
+/// The folder and what is in it.
+pub(crate) struct Scene {
+    directory: TempDir,
+    program: PathBuf,
+    /// How much to measure.
+    pub(crate) effort: Effort,
+}
+
+/// A program that listens, and where.
+pub(crate) struct Listening {
+    pub(crate) program: Program,
+    pub(crate) address: SocketAddr,
+}
+
+impl Scene {
+    /// Prepares certificates for `localhost`. `program` is the built `isvc-registrar`.
+    pub(crate) fn new(program: PathBuf, effort: Effort) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let authority = Authority::for_development()?;
+        let leaf = authority.issue(&["localhost".into()])?;
+        std::fs::write(directory.path().join("ca.crt"), &authority.certificate)?;
+        std::fs::write(directory.path().join("tls.crt"), &leaf.certificate)?;
+        std::fs::write(directory.path().join("tls.key"), &leaf.key)?;
+        Ok(Self { directory, program, effort })
+    }
+
+    /// The built program.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// A registry with the model, its version and the environment, and so many entries of other objects.
+    pub(crate) fn registry(&self, entries: usize) -> anyhow::Result<Listening> {
+        let seed = self.path("seed.jsonl");
+        std::fs::write(&seed, seed_lines(entries)?)?;
+        let address = free_address()?;
+        let mut command = Command::new(&self.program);
+        command.arg("registry").args(["--listen", &address.to_string(), "--seed"]).arg(seed);
+        self.listening("registry", &mut command, address)
+    }
+
+    /// A webhook before a registry. A cluster is not asked for anything.
+    pub(crate) fn webhook(&self, registry: &Listening) -> anyhow::Result<Listening> {
+        let (address, health) = (free_address()?, free_address()?);
+        self.listening("webhook", &mut self.webhook_command(registry.address, address, health), address)
+    }
+
+    /// A webhook that is just starting, and where it tells its health.
+    pub(crate) fn starting_webhook(&self, registry: &Listening) -> anyhow::Result<(Program, SocketAddr)> {
+        let (address, health) = (free_address()?, free_address()?);
+        let mut command = self.webhook_command(registry.address, address, health);
+        Ok((Program::start("webhook", &mut command, &self.path("webhook.log"))?, health))
+    }
+
+    fn webhook_command(&self, registry: SocketAddr, listen: SocketAddr, health: SocketAddr) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .arg("webhook")
+            .args(["--cluster-id", "benchmark", "--registry-url", &format!("http://{registry}")])
+            .args(["--listen", &listen.to_string(), "--health-listen", &health.to_string()]);
+        self.with_certificate(&mut command);
+        command
+    }
+
+    /// The bare handler.
+    pub(crate) fn reference(&self) -> anyhow::Result<Listening> {
+        let address = free_address()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("reference").args(["--listen", &address.to_string()]);
+        self.with_certificate(&mut command);
+        self.listening("reference", &mut command, address)
+    }
+
+    /// A load of reviews.
+    pub(crate) fn reviews(&self, to: &Listening, reviews: Reviews, workers: usize, until: Until) -> Plan {
+        let ca = self.path("ca.crt");
+        Plan { target: Target::Webhook { address: to.address, ca, reviews }, workers, until, first_object: 0 }
+    }
+
+    fn with_certificate(&self, command: &mut Command) {
+        command
+            .arg("--tls-cert-file")
+            .arg(self.path("tls.crt"))
+            .arg("--tls-key-file")
+            .arg(self.path("tls.key"));
+    }
+
+    fn listening(
+        &self,
+        name: &'static str,
+        command: &mut Command,
+        address: SocketAddr,
+    ) -> anyhow::Result<Listening> {
+        let mut program = Program::start(name, command, &self.path(&format!("{name}.log")))?;
+        program.wait_for(address)?;
+        Ok(Listening { program, address })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+/// Whether a program says that it is ready.
+pub(crate) fn is_ready(health: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(health)?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// The requests that fill a registry. Ids are given out in this order.
+fn seed_lines(entries: usize) -> anyhow::Result<String> {
+    let model = json!({"method": "POST", "path": "/registered_models", "body": {"name": "fraud"}});
+    let version = json!({
+        "method": "POST", "path": "/model_versions", "body": {"name": "12", "registeredModelId": "1"},
+    });
+    let environment = json!({"method": "POST", "path": "/serving_environments", "body": {"name": NAMESPACE}});
+    let mut lines = format!("{model}\n{version}\n{environment}\n");
+    for at in 0..entries {
+        let entry = json!({
+            "method": "POST", "path": "/inference_services",
+            "body": {
+                "name": format!("another-object-{at}"), "registeredModelId": "1", "servingEnvironmentId": "3",
+                "runtime": "sklearn", "desiredState": "DEPLOYED",
+            },
+        });
+        writeln!(lines, "{entry}")?;
+    }
+    Ok(lines)
+}
