@@ -58,7 +58,7 @@ subjects:
 # What happened to an entry, said on its InferenceService.
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end -}}
 
 {{- define "isvc-registrar.configurationRules" -}}
