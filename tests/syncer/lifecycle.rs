@@ -273,3 +273,22 @@ async fn nothing_is_told_twice() {
     assert!(told[0].1.message.contains("registered model 555 does not exist"));
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_configured_twice_loses_nothing() {
+    let mut scene = Scene::new().await;
+    scene.same_registry_again("alias");
+    let running = scene.start();
+    let stays = scene.create("stays").await;
+    let goes = scene.create("goes").await;
+    let settled = |id: i32| scene.entry(id).properties.contains_key("uid");
+    until("both are settled", || settled(stays) && settled(goes)).await;
+    scene.registry().clear_requests();
+    let lists = scene.source.lists();
+    until("two resyncs are over", || scene.source.lists() >= lists + 3).await;
+    assert_eq!(scene.patches(), [], "there is nothing to write");
+    scene.objects.delete(&name("goes"));
+    until("the entry is retired", || scene.state(goes) == "UNDEPLOYED").await;
+    assert_eq!(scene.state(stays), "DEPLOYED");
+    running.stop().await;
+}

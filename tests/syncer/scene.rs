@@ -100,6 +100,12 @@ impl Scene {
         server
     }
 
+    /// Configures the first registry a second time, under another name.
+    pub(crate) fn same_registry_again(&mut self, name: &str) {
+        self.clients.push(client(name, &self.server.url()));
+        self.urls.push(self.urls[0].clone());
+    }
+
     /// The configured registries.
     pub(crate) fn directory(&self) -> Directory {
         let registries =
