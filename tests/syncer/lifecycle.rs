@@ -275,20 +275,29 @@ async fn nothing_is_told_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_is_configured_twice_loses_nothing() {
-    let mut scene = Scene::new().await;
-    scene.same_registry_again("alias");
+async fn a_new_version_counts_as_deployed_only_once_the_status_is_its_own() {
+    let scene = Scene::new().await;
     let running = scene.start();
-    let stays = scene.create("stays").await;
-    let goes = scene.create("goes").await;
-    let settled = |id: i32| scene.entry(id).properties.contains_key("uid");
-    until("both are settled", || settled(stays) && settled(goes)).await;
-    scene.registry().clear_requests();
+    let id = scene.admit("scorer", MODEL).await;
+    let of_version = |version: i32| {
+        let mut labels = labels(Some(MODEL), Some(id));
+        labels[label("model-version-id")] = json!(version.to_string());
+        labels
+    };
+    let recorded = |version: i32| {
+        let state = format!("/{version}/RUNNING");
+        scene.entry(id).properties.get("recorded").is_some_and(|recorded| recorded.ends_with(&state))
+    };
+    scene.objects.apply(object("scorer", &of_version(VERSION), &ready("http://a")));
+    until("the first version is recorded", || recorded(VERSION)).await;
+
+    scene.objects.apply(object("scorer", &of_version(VERSION + 1), &ready("http://a")));
+    until("the entry has the new version", || scene.entry(id).model_version_id == Some(VERSION + 1)).await;
     let lists = scene.source.lists();
     until("two resyncs are over", || scene.source.lists() >= lists + 3).await;
-    assert_eq!(scene.patches(), [], "there is nothing to write");
-    scene.objects.delete(&name("goes"));
-    until("the entry is retired", || scene.state(goes) == "UNDEPLOYED").await;
-    assert_eq!(scene.state(stays), "DEPLOYED");
+    assert!(recorded(VERSION), "the status is still that of the version before");
+
+    scene.objects.apply(object("scorer", &of_version(VERSION + 1), &ready("http://b")));
+    until("the new version is recorded", || recorded(VERSION + 1)).await;
     running.stop().await;
 }
