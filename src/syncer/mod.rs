@@ -40,6 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -211,11 +212,13 @@ impl Syncer {
         }
     }
 
-    /// Resyncs whenever this replica begins to act, then every `--resync`, and when a watch has missed something.
+    /// Resyncs whenever this replica begins to act, then every `--resync`, when a watch has missed something, and
+    /// when a registry is configured.
     async fn resync_for_ever(self, signalled: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Signal>>>) {
         let world = &self.world;
         // Only one resync task is alive at a time, so this waits for nobody.
         let mut signalled = signalled.lock().await;
+        let mut configured = world.directory.changes();
         loop {
             world.fence.opened().await;
             let mut sweeper = Sweeper::new(self.settings.full_resync);
@@ -238,6 +241,9 @@ impl Syncer {
                 tokio::select! {
                     () = tokio::time::sleep(wait) => {}
                     () = world.fence.closes() => {}
+                    () = new_registry(world, &sweeper, &mut configured) => {
+                        tracing::info!("a registry was configured, comparing it");
+                    }
                     Some(Signal::Missing(objects)) = signalled.recv() => {
                         tracing::info!(objects, "objects went while nobody watched, comparing everything");
                         sweeper.start_over();
@@ -246,6 +252,17 @@ impl Syncer {
             }
         }
     }
+}
+
+/// Waits until a registry is configured that the sweeper has not read.
+async fn new_registry(world: &World, sweeper: &Sweeper, configured: &mut Receiver<()>) {
+    while configured.changed().await.is_ok() {
+        if sweeper.lacks_a_registry(world) {
+            return;
+        }
+    }
+    // The sender lives in the directory, so this cannot be; nothing new is ever configured then.
+    std::future::pending().await
 }
 
 /// One worker: takes names, one after the other, until it is to stop.

@@ -63,6 +63,12 @@ impl Sweeper {
         Self { newest_ms: HashMap::new(), last_full: None, full_every }
     }
 
+    /// Whether a registry is configured that was never read.
+    pub(super) fn lacks_a_registry(&self, world: &World) -> bool {
+        let configured = world.directory.all().unwrap_or_default();
+        configured.iter().any(|registry| !self.newest_ms.contains_key(&registry.id()))
+    }
+
     /// Has the next resync be a full one.
     pub(super) fn start_over(&mut self) {
         self.last_full = None;

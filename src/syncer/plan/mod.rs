@@ -289,7 +289,8 @@ fn rows_3_to_6(case: &Case<'_>, live: &Live<'_>, plan: &mut Plan) {
     }
     // Row 5.
     for (at, shelf, entry) in deployed(case) {
-        let is_its = at == home && entry.id == its.id;
+        // Of a registry that is configured twice, by its URL and by its Service, every entry is there twice.
+        let is_its = entry.id == its.id && (at == home || entry == its);
         if !is_its && tie(entry, &case.claimant(shelf, Some(object))) == Some(Tie::Ours) {
             after_the_grace(case, Row::Former, at, entry, plan);
         }

@@ -132,6 +132,25 @@ impl Registry {
         answer(reqwest::Method::PATCH, &self.path(path), Some(body)).await
     }
 
+    /// Sets what is wrong with an embedded registry from now on (`docs/embedded-registry.md`); `{}` is nothing.
+    pub async fn set_faults(&self, faults: &Value) -> Result<()> {
+        answer(reqwest::Method::PUT, &format!("{}/faults", self.url), Some(faults)).await.map(drop)
+    }
+
+    /// What an embedded registry was asked lately: `method`, `target` and `status`, the oldest first.
+    pub async fn requests(&self) -> Result<Vec<Value>> {
+        let requests = answer(reqwest::Method::GET, &format!("{}/requests", self.url), None).await?;
+        Ok(serde_json::from_value(requests)?)
+    }
+
+    /// Has an embedded registry forget what it was asked so far.
+    pub async fn forget_requests(&self) -> Result<()> {
+        let url = format!("{}/requests", self.url);
+        let response = reqwest::Client::builder().no_proxy().build()?.delete(&url).send().await?;
+        ensure!(response.status().is_success(), "DELETE {url} answers {}", response.status());
+        Ok(())
+    }
+
     fn path(&self, path: &str) -> String {
         format!("{}/api/model_registry/v1alpha3/{path}", self.url)
     }
