@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use isvc_registrar::metrics::Metrics;
 use isvc_registrar::server::{Health, Limits, health};
+use reqwest::StatusCode;
 use rstest::rstest;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -37,6 +38,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Limits of which none is ever reached.
 const GENEROUS: Limits =
     Limits { connections: 1024, handshake: LONG, first_request: LONG, idle: LONG, unread: LONG };
+
+/// The largest body of a review.
+const LARGEST: usize = 8 << 20;
+
+/// A body that needs more room than its own, and than the largest ones leave.
+const LARGER_THAN_ORDINARY: usize = 256 << 10;
 
 async fn webhook(limits: Limits) -> Scene {
     Scene::of("", Setup { limits, ..Setup::default() }).await
@@ -161,6 +168,36 @@ async fn idle_connections_take_no_place_from_those_that_are_open() {
 async fn who_reads_no_answers_is_cut_off() {
     let scene = webhook(Limits { unread: SHORT, ..GENEROUS }).await;
     send_without_reading(handshake(&scene.webhook).await, "/").await;
+}
+
+#[tokio::test]
+async fn large_bodies_that_do_not_come_keep_no_ordinary_review_out() {
+    let scene = webhook(GENEROUS).await;
+    let almost_all = headers(LARGEST) + &" ".repeat(LARGEST - 1);
+    let send = async || {
+        let mut stream = handshake(&scene.webhook).await;
+        // Those for which there is no room are told so in the middle.
+        let _ = stream.write_all(almost_all.as_bytes()).await;
+        stream
+    };
+    let is_full = async || {
+        let url = format!("https://{}/mutate", scene.webhook.address);
+        let request = scene.webhook.client.post(url).header("content-type", "application/json");
+        let answer = request.body(" ".repeat(LARGER_THAN_ORDINARY)).send().await;
+        // The answer can be lost when it comes before the whole body is sent, which it does when there is no room.
+        answer.map_or(true, |answer| answer.status() == StatusCode::SERVICE_UNAVAILABLE)
+    };
+    let mut held = Vec::new();
+    let fill = async {
+        while !is_full().await {
+            held.push(send().await);
+        }
+    };
+    tokio::time::timeout(PATIENCE, fill).await.expect("the room for large bodies is bounded");
+
+    let review = scene.webhook.review(&Review::create("model=7")).await;
+    assert!(review.label.is_some(), "{}", review.said());
+    drop(held);
 }
 
 #[rstest]
