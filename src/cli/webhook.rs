@@ -13,7 +13,7 @@ use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
 use crate::certs::{CertificateResolver, Clock, Serving};
 use crate::metrics::Metrics;
 use crate::registration::{ClusterId, Registrar};
-use crate::server::{Health, health, stop_signal, tls};
+use crate::server::{Health, Limits, health, stop_signal, tls};
 
 /// Where health is told when no flag says otherwise.
 const HEALTH_LISTEN: SocketAddr =
@@ -98,10 +98,10 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let (certificate_part, listener_part) = (health.part("certificate"), health.part("listener"));
 
     let health_listen = args.program.health_listen.unwrap_or(HEALTH_LISTEN);
+    let health_listener = TcpListener::bind(health_listen)
+        .with_context(|| format!("cannot serve health on {health_listen}"))?;
     let health_routes = health::router(health.clone(), metrics.clone());
-    // Health is told until the very end, so it has a token of its own, which is never cancelled.
-    let health_server =
-        tokio::spawn(health::serve(health_listen, health_routes, tokio_util::sync::CancellationToken::new()));
+    let health_server = tokio::spawn(health::serve(health_listener, health_routes, Limits::of_health()));
 
     let prepared = prepare(&args, &go_controller, &metrics);
     // Cancelling the preparation loses nothing: it only reads, and nobody is served yet.
@@ -129,7 +129,7 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         admission::router(webhook),
         resolver,
         tls::Stop { signal: stop, drain_delay: args.drain_delay },
-        tls::Limits::default(),
+        Limits::default(),
     );
     tokio::select! {
         served = serving => served.context("the webhook's listener failed")?,

@@ -30,7 +30,7 @@ use crate::registration::{ClusterId, ObjectName, Registrar};
 use crate::registry::directory::{Defaults, Directory, Settings};
 use crate::registry::embedded::{EmbeddedRegistry, Registry};
 use crate::registry::{ApiChoice, ModelVersionId, RegisteredModelId};
-use crate::server::tls;
+use crate::server::{Limits, tls};
 use crate::syncer::objects::memory::MemoryObjects;
 use crate::syncer::{self, Fence, Syncer};
 use api_server::{ApiServer, name_of};
@@ -196,13 +196,7 @@ impl Stage {
             metrics: metrics.reviews.clone(),
         };
         let stopping = tls::Stop { signal: stop.clone(), drain_delay: Duration::ZERO };
-        tokio::spawn(tls::serve(
-            listener,
-            admission::router(webhook),
-            resolver,
-            stopping,
-            tls::Limits::default(),
-        ));
+        tokio::spawn(tls::serve(listener, admission::router(webhook), resolver, stopping, Limits::default()));
 
         let objects = MemoryObjects::new();
         let settings = syncer::Settings::new(cluster);

@@ -9,7 +9,7 @@ use isvc_registrar::admission::{Mode, OnMissing, Policies, Severity};
 use isvc_registrar::certs::issue::Authority;
 use isvc_registrar::registry::embedded::EmbeddedRegistry;
 use isvc_registrar::registry::{ApiChoice, ClientSettings};
-use isvc_registrar::server::tls::Limits;
+use isvc_registrar::server::Limits;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -114,7 +114,13 @@ const STRICT: Setup = Setup {
     registry_limit: Duration::from_secs(25),
     timeout: 30,
     api: ApiChoice::Auto,
-    limits: Limits { connections: 16, handshake: PATIENCE, first_request: PATIENCE, idle: PATIENCE },
+    limits: Limits {
+        connections: 16,
+        handshake: PATIENCE,
+        first_request: PATIENCE,
+        idle: PATIENCE,
+        unread: PATIENCE,
+    },
 };
 
 /// One process, which asks for a token whose name is among the files in `valid`.

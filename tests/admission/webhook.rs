@@ -15,7 +15,8 @@ use isvc_registrar::namespaces::Namespaces;
 use isvc_registrar::registration::{ClusterId, Registrar};
 use isvc_registrar::registry::directory::{Configured, Directory, Registry, Scope, Source, Way};
 use isvc_registrar::registry::{ApiChoice, ClientSettings, RegistryClient};
-use isvc_registrar::server::tls::{self, Limits, Stop};
+use isvc_registrar::server::Limits;
+use isvc_registrar::server::tls::{self, Stop};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 

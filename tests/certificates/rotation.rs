@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::Router;
 use axum::routing::get;
 use isvc_registrar::certs::{Bundle, CertificateResolver};
-use isvc_registrar::server::tls;
+use isvc_registrar::server::{Limits, tls};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::RwLock;
@@ -88,7 +88,7 @@ fn serve(resolver: &Arc<CertificateResolver>, stop: &CancellationToken) -> Socke
         routes,
         Arc::<CertificateResolver>::clone(resolver),
         stop,
-        tls::Limits::default(),
+        Limits::default(),
     ));
     address
 }
