@@ -12,3 +12,4 @@ mod lifecycle;
 mod ownership;
 mod races;
 mod scene;
+mod standing;

@@ -107,7 +107,7 @@ impl<'a> Installation<'a> {
         self.cluster.helm(&arguments).await?.stdout().map(drop)
     }
 
-    /// The manifests, as a GitOps tool renders them.
+    /// The manifests, for tools other than Helm.
     pub async fn render(&self) -> Result<String> {
         let arguments = [self.arguments("template")?, vec!["--skip-tests".to_owned()]].concat();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -1,6 +1,7 @@
 //! What the chart renders, and what it refuses.
 
 mod certificates;
+mod monitoring;
 mod names;
 mod pods;
 mod rendering;
