@@ -44,6 +44,11 @@ pub enum CertificateError {
     Contention,
 }
 
+impl CertificateError {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Files, Self::Secret, Self::Api, Self::Contention];
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Write {
     what: CertificateWrite,
@@ -111,6 +116,10 @@ impl CertificateMetrics {
     }
 
     pub(super) fn register(&self, all: &mut Registry) {
+        // There from the start: what begins with its first error has not increased in the eyes of Prometheus.
+        for reason in CertificateError::ALL {
+            drop(self.errors.get_or_create(&Error { reason }));
+        }
         let help = "When the served certificate ends, in Unix time";
         all.register_with_unit("certificate_not_after", help, Unit::Seconds, self.not_after.clone());
         let help = "Certificates taken into service, the first of a process among them";

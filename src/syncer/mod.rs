@@ -28,6 +28,7 @@ pub mod object;
 pub mod objects;
 pub mod plan;
 pub mod queue;
+pub mod standing;
 pub mod store;
 mod supervise;
 mod sweep;
@@ -61,7 +62,7 @@ use world::World;
 const FIRST_RESYNC_RETRY: Duration = Duration::from_secs(1);
 
 /// How often the sizes of queue and store are measured.
-const MEASURE_EVERY: Duration = Duration::from_secs(5);
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
 
 /// Deletions that nobody has settled for so long are forgotten: the resync finds what is left of them.
 const REMEMBER_DELETIONS: Duration = Duration::from_hours(2);
@@ -276,6 +277,7 @@ async fn work(world: Arc<World>, stop: CancellationToken) {
         };
         let outcome = worker::reconcile(&world, &job.name).await;
         if outcome == Outcome::Failed {
+            world.metrics.retried();
             tracing::debug!(name = %job.name, "trying again later");
         }
         job.end(outcome);
@@ -286,7 +288,12 @@ async fn work(world: Arc<World>, stop: CancellationToken) {
 async fn measure(world: Arc<World>) {
     loop {
         world.metrics.sizes(world.store.len(), world.queue.depth(), world.queue.failing());
-        world.metrics.leading(world.fence.allows());
+        let leading = world.fence.allows();
+        world.metrics.leading(leading);
+        if !leading {
+            world.standings.clear();
+        }
+        world.metrics.standings(world.standings.counts());
         tokio::time::sleep(MEASURE_EVERY).await;
     }
 }

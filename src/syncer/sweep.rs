@@ -8,6 +8,7 @@
 //! its cost follows what changed.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -18,6 +19,7 @@ use super::cases::{Cases, Compared, Read};
 use super::known::Known;
 use super::listing::{self, Listing, may_be_of};
 use super::plan::Row;
+use super::standing::{Standing, asks_for_an_entry};
 use super::watch::Refresh;
 use super::world::World;
 use crate::registration::ownership::is_ours;
@@ -92,6 +94,7 @@ impl Sweeper {
         if let Ok(report) = &done {
             if full {
                 self.last_full = Some(begun);
+                world.metrics.fully_resynced();
             }
             tracing::info!(
                 kind,
@@ -113,12 +116,25 @@ impl Sweeper {
     ) -> Result<Report, SweepError> {
         world.known.keep_only(&registries.iter().map(RegistryClient::id).collect::<Vec<_>>());
         // Entries first.
-        let lists = registries.iter().map(|registry| {
+        let retired: Vec<AtomicUsize> = registries.iter().map(|_| AtomicUsize::new(0)).collect();
+        let lists = registries.iter().zip(&retired).map(|(registry, retired)| {
             listing::everything(registry, |_, entry| {
-                entry.desired_state == DesiredState::Deployed && may_be_of(entry, &world.cluster)
+                let deployed = entry.desired_state == DesiredState::Deployed;
+                let may_be_of = may_be_of(entry, &world.cluster);
+                if !deployed && may_be_of && is_ours(entry) {
+                    retired.fetch_add(1, Ordering::Relaxed);
+                }
+                deployed && may_be_of
             })
         });
-        let (reads, failed) = sort_out(&registries, join_all(lists).await);
+        let lists = join_all(lists).await;
+        for ((registry, list), retired) in registries.iter().zip(&lists).zip(retired) {
+            if let Ok(listing) = list {
+                let deployed = listing.entries.iter().filter(|entry| is_ours(entry)).count();
+                world.metrics.entries(registry.name(), deployed, retired.into_inner());
+            }
+        }
+        let (reads, failed) = sort_out(&registries, lists);
         for read in &reads {
             self.note(&world.known, read);
             let of_ours = read.listing.entries.iter().filter(|entry| is_ours(entry));
@@ -222,6 +238,10 @@ fn compare(world: &World, reads: Vec<Read>, complete: bool) -> Report {
         }
         if compared.differs() {
             differing.push(name);
+        } else if compared.home.is_some() {
+            // Its registry was read, and has nothing to be told.
+            let standing = asks_for_an_entry(&seen).then_some(Standing::Registered);
+            world.standings.note(name, standing);
         }
     }
     let mut brake = world.retirements();

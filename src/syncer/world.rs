@@ -13,6 +13,7 @@ use super::object::Object;
 use super::objects::{Notice, NoticeReason, Objects};
 use super::plan::Rules;
 use super::queue::Queue;
+use super::standing::Standings;
 use super::store::Store;
 use super::{Settings, WRITE_LIMIT};
 use crate::kserve::{InferenceService, LabelKeys};
@@ -41,6 +42,7 @@ pub(super) struct World {
     pub(super) quarrels: Mutex<QuarrelBrake>,
     /// Names whose objects ask for what cannot be had: tried again at the next resync, or when they change.
     pub(super) invalid: Mutex<std::collections::HashSet<ObjectName>>,
+    pub(super) standings: Standings,
     pub(super) metrics: Metrics,
 }
 
@@ -71,6 +73,7 @@ impl World {
             notices: Notices::default(),
             retirements: Mutex::default(),
             quarrels: Mutex::default(),
+            standings: Standings::default(),
             invalid: Mutex::default(),
             metrics,
         }

@@ -14,4 +14,5 @@ mod ownership;
 mod races;
 mod registries;
 mod scene;
+mod standing;
 mod supervised;

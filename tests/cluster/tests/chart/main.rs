@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too, which the lint cannot see")]
 
 mod certificates;
+mod monitoring;
 mod names;
 mod pods;
 mod rendering;
