@@ -262,7 +262,7 @@ async fn new_registry(world: &World, sweeper: &Sweeper, configured: &mut Receive
         }
     }
     // The sender lives in the directory, so this cannot be; nothing new is ever configured then.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// One worker: takes names, one after the other, until it is to stop.

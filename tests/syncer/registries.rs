@@ -62,7 +62,7 @@ async fn ids_that_a_restored_registry_gives_out_again_are_their_new_owners() {
     scene.lose_the_registry().await;
     scene.faults(json!({"status": 503, "method": "PATCH"}));
     let mut strangers = Vec::new();
-    for at in 0..objects.len() + 1 {
+    for at in 0..=objects.len() {
         strangers.push(scene.admit_in("west", &format!("west-{at}"), MODEL).await);
     }
     let before: Vec<_> = strangers.iter().map(|id| scene.entry(*id)).collect();
