@@ -19,7 +19,7 @@ const FINALIZER: &str = "modelregistry.kubeflow.org/finalizer";
 const LOOKS_EVERY: Duration = Duration::from_millis(10);
 
 /// Does what the Go controller does: finds or creates `<name>/<uid>` where there is no id label, adds label and
-/// finalizer, sends a PATCH of the url without desiredState, and marks UNDEPLOYED when the object is being deleted.
+/// finalizer, writes the url without `desiredState`, and marks UNDEPLOYED when the object is being deleted.
 struct Neighbour {
     objects: MemoryObjects,
     registry: Registry,

@@ -15,6 +15,7 @@ async fn a_registry_that_is_configured_twice_loses_nothing() {
     let goes = scene.create("goes").await;
     let settled = |id: i32| scene.entry(id).properties.contains_key("uid");
     until("both are settled", || settled(stays) && settled(goes)).await;
+    until("the writes have ended", || running.syncer.is_idle()).await;
     scene.registry().clear_requests();
     let lists = scene.source.lists();
     until("two resyncs are over", || scene.source.lists() >= lists + 3).await;

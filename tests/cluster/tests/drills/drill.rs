@@ -46,9 +46,8 @@ impl Drill<'static> {
             .await?;
         // A drill that failed may have left something broken.
         registry.set_faults(&json!({})).await?;
-        let mut drill = Drill::of(cluster, registry, purpose).await?;
-        drill._turn = Some(turn);
-        Ok(drill)
+        let drill = Drill::of(cluster, registry, purpose).await?;
+        Ok(Self { _turn: Some(turn), ..drill })
     }
 }
 
@@ -124,6 +123,16 @@ impl<'a> Drill<'a> {
             let entry = self.entry(id).await?;
             ensure!(entry["customProperties"]["uid"].is_object(), "it is {entry}");
             Ok(entry)
+        })
+        .await
+    }
+
+    /// Waits until the syncer that runs now says that it has compared everything.
+    pub(crate) async fn has_compared(&self, pod: &str) -> Result<()> {
+        wait::until("the registries are compared with the cluster", async || {
+            let log = self.cluster.container_log("isvc-registrar", pod, "syncer")?;
+            ensure!(log.contains("compared the registries with the cluster"), "its log does not say so");
+            Ok(())
         })
         .await
     }

@@ -50,7 +50,8 @@ impl Gate {
 
     /// From now on this token counts, and the one before is refused.
     pub(crate) fn rotate(&self, token: &str) {
-        *self.keeper.token.lock().unwrap_or_else(PoisonError::into_inner) = token.to_owned();
+        let mut known = self.keeper.token.lock().unwrap_or_else(PoisonError::into_inner);
+        token.clone_into(&mut known);
     }
 }
 

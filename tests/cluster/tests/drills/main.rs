@@ -12,5 +12,6 @@ mod gate;
 mod process;
 mod registry;
 mod replicas;
+mod scale;
 mod token;
 mod truth;
