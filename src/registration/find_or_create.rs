@@ -161,7 +161,12 @@ where
     let environment = match environment {
         Some(ServingEnvironment { id, .. }) => id,
         None if effects == Effects::ReadOnly => return Err(NotRegistered::WouldCreate { archived }),
-        None => environments.create(&wanted.object.namespace).await?,
+        None => {
+            if let Some(stale) = known {
+                environments.forget(&wanted.object.namespace, stale);
+            }
+            environments.create(&wanted.object.namespace).await?
+        }
     };
     environments.remember(&wanted.object.namespace, environment);
     let early = early.filter(|_| known == Some(environment));
@@ -178,6 +183,8 @@ pub(super) trait Environments {
     fn known(&self, namespace: &str) -> Option<EnvironmentId>;
     /// Notes an id.
     fn remember(&self, namespace: &str, id: EnvironmentId);
+    /// Forgets an id that turned out to be stale; not one that was noted meanwhile.
+    fn forget(&self, namespace: &str, stale: EnvironmentId);
     /// Creates the environment, or finds the one that somebody else has just created.
     fn create(&self, namespace: &str) -> impl Future<Output = Result<EnvironmentId, NotRegistered>> + Send;
 }

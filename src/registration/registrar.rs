@@ -165,30 +165,52 @@ impl Environments for Remembered<'_> {
         known.insert(self.key(namespace), id);
     }
 
+    fn forget(&self, namespace: &str, stale: EnvironmentId) {
+        let mut known = self.registrar.known();
+        let key = self.key(namespace);
+        if known.get(&key) == Some(&stale) {
+            known.remove(&key);
+        }
+    }
+
     async fn create(&self, namespace: &str) -> Result<EnvironmentId, NotRegistered> {
-        let (registry, name) = (self.registry.clone(), namespace.to_owned());
+        let (registrar, registry, name) =
+            (self.registrar.clone(), self.registry.clone(), namespace.to_owned());
         let work = || async move {
-            let mut attempt = 1;
-            loop {
-                let error = match registry.create_environment(&name).await {
-                    Ok(id) => return Ok(id),
-                    Err(error) => error,
-                };
-                // Another replica was faster, or the answer is lost, and maybe the request too: what there is tells.
-                let lost = error.is_unavailable();
-                if !lost && !matches!(error, RegistryError::Conflict { .. }) {
-                    return Err(error.into());
-                }
-                if let Some(environment) = registry.environment(&name).await? {
-                    return Ok(environment.id);
-                }
-                if !lost || attempt == CREATE_ATTEMPTS {
-                    return Err(error.into());
-                }
-                attempt += 1;
+            let environments = Remembered { registrar: &registrar, registry: &registry };
+            // Somebody who looked at the same time may have created it since: what was known before is forgotten.
+            if let Some(id) = environments.known(&name) {
+                return Ok(id);
             }
+            let id = environments.post(&name).await?;
+            environments.remember(&name, id);
+            Ok(id)
         };
         let created = self.registrar.inner.environments.join(self.key(namespace), work).await;
         created.unwrap_or_else(|error| Err(broken_off(&error)))
+    }
+}
+
+impl Remembered<'_> {
+    async fn post(&self, name: &str) -> Result<EnvironmentId, NotRegistered> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.registry.create_environment(name).await {
+                Ok(id) => return Ok(id),
+                Err(error) => error,
+            };
+            // Another replica was faster, or the answer is lost, and maybe the request too: what there is tells.
+            let lost = error.is_unavailable();
+            if !lost && !matches!(error, RegistryError::Conflict { .. }) {
+                return Err(error.into());
+            }
+            if let Some(environment) = self.registry.environment(name).await? {
+                return Ok(environment.id);
+            }
+            if !lost || attempt == CREATE_ATTEMPTS {
+                return Err(error.into());
+            }
+            attempt += 1;
+        }
     }
 }
