@@ -2,12 +2,14 @@
 
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
-# First the dependencies alone, over an empty program: this layer changes only with Cargo.lock.
+# First the dependencies alone, over an empty program: this layer changes only with Cargo.lock. The other members of
+# the workspace are there by name, since the lock file speaks of them too.
 COPY Cargo.toml Cargo.lock ./
-COPY tests/cluster/Cargo.toml tests/cluster/Cargo.toml
-RUN mkdir -p src tests/cluster/src \
- && echo 'fn main() {}' > src/main.rs \
- && touch src/lib.rs tests/cluster/src/lib.rs \
+COPY benches/Cargo.toml benches/
+COPY tests/cluster/Cargo.toml tests/cluster/
+RUN mkdir -p src benches/src benches/micro tests/cluster/src/bin \
+ && touch src/lib.rs benches/src/lib.rs benches/micro/review.rs tests/cluster/src/lib.rs \
+ && echo 'fn main() {}' | tee src/main.rs benches/src/main.rs > tests/cluster/src/bin/playground.rs \
  && cargo build --release --locked --package isvc-registrar
 # Then the program. The empty one must not count as newer.
 COPY src src
