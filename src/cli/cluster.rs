@@ -29,7 +29,8 @@ pub(super) fn is_meant() -> bool {
 pub(super) async fn client() -> anyhow::Result<kube::Client> {
     let config = kube::Config::infer().await.map_err(|error| {
         anyhow::anyhow!(
-            "no cluster: {error}; run in a Pod, set KUBECONFIG, or give --cluster-id and --registry-url"
+            "no cluster: {error}; run in a Pod or set KUBECONFIG; only the webhook can do without, by --cluster-id, \
+             --registry-url and certificate files"
         )
     })?;
     Ok(kube::Client::try_from(config)?)
