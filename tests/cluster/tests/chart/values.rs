@@ -23,7 +23,10 @@ async fn values_that_make_no_sense_are_refused() {
         ("labelPrefix=", "at '/labelPrefix'"),
         ("image.digest=latest", "at '/image/digest'"),
         ("certificate.mode=selfSigned", "at '/certificate/mode': value must be one of"),
-        ("certificate.mode=provided,certificate.caBundle=-----BEGIN", "certificate.existingSecret is needed"),
+        (
+            "certificate.mode=provided,certificate.caBundle=-----BEGIN CERTIFICATE-----",
+            "certificate.existingSecret is needed",
+        ),
         ("serviceAccount.create=false", "serviceAccount.name is needed"),
         ("podLabels.number=1", "at '/podLabels/number': got number, want string"),
         ("istio=true", "at '/istio': got boolean, want object"),
