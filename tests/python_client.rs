@@ -4,60 +4,29 @@
 //! Each test makes a virtual environment under `target/`, once for each set of requirements.
 //! `ISVC_REGISTRAR_TEST_REGISTRY=URL` runs the same against another registry.
 
+#[path = "python_client/environment.rs"]
+mod environment;
 mod http;
 
 use std::error::Error;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use environment::Client;
 use http::{client, send};
 use isvc_registrar::registry::embedded::{EmbeddedRegistry, Registry};
 use serde_json::{Value, json};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Runs a command to its end and returns what it printed; its errors are ours.
-fn run(command: &mut Command) -> Outcome<String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        Ok(printed)
-    } else {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{command:?}: {}\n{printed}\n{errors}", output.status).into())
-    }
-}
-
-/// The Python of a virtual environment that has what the requirements say.
-fn python(api: &str, requirements: &Path) -> Outcome<PathBuf> {
-    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-client-{api}"));
-    let python = environment.join("bin/python");
-    // Written last: without it, or with other requirements in it, the environment is not whole.
-    let installed = environment.join("installed.txt");
-    let wanted = std::fs::read_to_string(requirements)?;
-    if std::fs::read_to_string(&installed).is_ok_and(|installed| installed == wanted) {
-        return Ok(python);
-    }
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
-    run(Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
-        .arg(requirements))?;
-    std::fs::write(installed, wanted)?;
-    Ok(python)
-}
-
 /// Registers with the client, and looks at what the registry has then.
-async fn register_and_find(api: &str, requirements: &str) -> Outcome {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python_client");
-    let requirements = scripts.join(requirements);
-    let for_python = api.to_owned();
-    let python = tokio::task::spawn_blocking(move || {
-        python(&for_python, &requirements).map_err(|error| error.to_string())
-    })
-    .await??;
-
+async fn register_and_find(api: &str, requirements: &'static str) -> Outcome {
+    let python = Client {
+        scripts: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python_client"),
+        requirements,
+        environment: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-client-{api}")),
+    };
     let server = EmbeddedRegistry::start(Registry::new(), (Ipv4Addr::LOCALHOST, 0).into()).await?;
     let url = std::env::var("ISVC_REGISTRAR_TEST_REGISTRY").unwrap_or_else(|_| server.url());
     let url = url.trim_end_matches('/').to_owned();
@@ -65,11 +34,8 @@ async fn register_and_find(api: &str, requirements: &str) -> Outcome {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     let name = format!("fraud-{api}-{now}");
 
-    let mut command = Command::new(python);
-    command.arg(scripts.join("register_and_find.py")).args([&url, &name, "v1"]);
-    let printed =
-        tokio::task::spawn_blocking(move || run(&mut command).map_err(|error| error.to_string())).await??;
-    let ids: Value = serde_json::from_str(printed.lines().last().ok_or("nothing was printed")?)?;
+    let (python_url, python_name) = (url.clone(), name.clone());
+    let ids = tokio::task::spawn_blocking(move || python.register(&python_url, &python_name, "v1")).await??;
 
     let client = client();
     let get = async |path: String| -> Outcome<Value> {

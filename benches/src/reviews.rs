@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn reviews_are_as_large_as_their_names_say() {
-        let megabytes = |size| update(size).len() as f64 / f64::from(1 << 20);
+        let tenths_of_mebibytes = |size| update(size).len() * 10 / (1 << 20);
         assert!((3_900..4_300).contains(&update(Size::Usual).len()), "{}", update(Size::Usual).len());
-        assert!((2.9..3.1).contains(&megabytes(Size::Large)), "{}", megabytes(Size::Large));
-        assert!((6.8..7.2).contains(&megabytes(Size::Largest)), "{}", megabytes(Size::Largest));
+        assert!((29..31).contains(&tenths_of_mebibytes(Size::Large)), "{}", update(Size::Large).len());
+        assert!((68..72).contains(&tenths_of_mebibytes(Size::Largest)), "{}", update(Size::Largest).len());
     }
 }

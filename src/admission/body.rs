@@ -1,4 +1,7 @@
 //! Reads the body of a request: bounded in size, in time, and in the memory that all bodies take together.
+//!
+//! The start of each body has memory of its own, and only what comes after it is taken from the room that bodies
+//! share: however many large bodies are slow to come, the usual review is still read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +14,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// A review can hold an object and its old self, 3 MiB each at the API server's limit, and what surrounds them.
 const LARGEST_REVIEW_BYTES: usize = 8 << 20;
 
-/// All bodies that are being read or waiting to be: eight of the largest, or thousands of the usual 10 kB. Without
-/// this limit a thousand clients who send all but the last byte would take gigabytes.
-const ALL_BODIES_BYTES: usize = 64 << 20;
+/// What each body may take without asking: three times the usual review of 10 kB. The number of connections bounds
+/// it, 32 MiB for the 1024 of them, so it can never run out.
+const OWN_BYTES: usize = 32 << 10;
+
+/// What all bodies together may take beyond that: four of the largest. Without this limit a thousand clients who
+/// send all but the last byte would take gigabytes.
+const SHARED_BYTES: usize = 32 << 20;
 
 /// How long a body may take to come: the API server sends it at once.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,7 +37,7 @@ pub(super) enum BodyError {
     /// The client is too slow.
     #[error("the body took too long")]
     TooSlow,
-    /// Other bodies take all the memory there is for them.
+    /// Other large bodies take all the memory there is for them.
     #[error("too many large reviews at once")]
     NoRoom,
 }
@@ -49,17 +56,20 @@ impl BodyError {
 /// The memory for bodies.
 #[derive(Debug, Clone)]
 pub(super) struct Room {
+    /// What each body has to itself.
+    own: usize,
+    /// What is left of the rest.
     free: Arc<Semaphore>,
     timeout: Duration,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        Self { free: Arc::new(Semaphore::new(ALL_BODIES_BYTES)), timeout: TIMEOUT }
+        Self { own: OWN_BYTES, free: Arc::new(Semaphore::new(SHARED_BYTES)), timeout: TIMEOUT }
     }
 }
 
-/// A body, and the room it takes until it is dropped.
+/// A body, and the shared room it takes until it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) bytes: Vec<u8>,
@@ -76,18 +86,29 @@ impl Room {
         let mut chunks = body.into_data_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|_| BodyError::BrokeOff)?;
-            if held.bytes.len() + chunk.len() > LARGEST_REVIEW_BYTES {
+            let length = held.bytes.len() + chunk.len();
+            if length > LARGEST_REVIEW_BYTES {
                 return Err(BodyError::TooLarge);
             }
-            let bytes = u32::try_from(chunk.len()).map_err(|_| BodyError::TooLarge)?;
-            let more = Arc::clone(&self.free).try_acquire_many_owned(bytes).map_err(|_| BodyError::NoRoom)?;
-            match &mut held.room {
-                Some(room) => room.merge(more),
-                None => held.room = Some(more),
-            }
+            self.share(&mut held.room, length.saturating_sub(self.own))?;
             held.bytes.extend_from_slice(&chunk);
         }
         Ok(held)
+    }
+
+    /// Takes from the shared room until so many bytes are held.
+    fn share(&self, held: &mut Option<OwnedSemaphorePermit>, bytes: usize) -> Result<(), BodyError> {
+        let more = bytes - held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if more == 0 {
+            return Ok(());
+        }
+        let more = u32::try_from(more).map_err(|_| BodyError::TooLarge)?;
+        let more = Arc::clone(&self.free).try_acquire_many_owned(more).map_err(|_| BodyError::NoRoom)?;
+        match held {
+            Some(room) => room.merge(more),
+            None => *held = Some(more),
+        }
+        Ok(())
     }
 }
 
@@ -97,9 +118,11 @@ mod tests {
     use futures::stream;
 
     use super::*;
+    use crate::server::Limits;
 
+    /// Room that is all shared.
     fn room(bytes: usize) -> Room {
-        Room { free: Arc::new(Semaphore::new(bytes)), timeout: TIMEOUT }
+        Room { own: 0, free: Arc::new(Semaphore::new(bytes)), timeout: TIMEOUT }
     }
 
     /// A body that comes in pieces.
@@ -128,6 +151,25 @@ mod tests {
         drop(first);
         room.read(pieces(&["x", "yz"])).await.expect("the first body has given its room back");
         assert_eq!(room.free.available_permits(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_small_body_is_read_when_large_ones_have_taken_the_room() {
+        let room = Room { own: 2, ..room(2) };
+        let large = room.read(pieces(&["a", "bcd"])).await.unwrap();
+        assert_eq!(room.free.available_permits(), 0);
+        assert_eq!(room.read(pieces(&["x", "yz"])).await.unwrap_err(), BodyError::NoRoom);
+        let small = room.read(pieces(&["x", "y"])).await.expect("it needs nothing of what they took");
+        assert_eq!((small.bytes.as_slice(), large.bytes.as_slice()), (&b"xy"[..], &b"abcd"[..]));
+        drop(large);
+        assert_eq!(room.free.available_permits(), 2);
+    }
+
+    #[test]
+    fn bodies_on_all_connections_leave_room_for_the_rest_of_the_program() {
+        const MEMORY_OF_THE_POD: usize = 128 << 20;
+        let all = Limits::default().connections * OWN_BYTES + SHARED_BYTES;
+        assert!(all <= MEMORY_OF_THE_POD / 2, "{all} bytes");
     }
 
     #[tokio::test]

@@ -52,7 +52,8 @@ pub fn conclude(
         }
         Reply::NotRegistered(NotRegistered::Archived(archived)) => {
             let message = message::archived(keys, registry, *archived);
-            case.fault(Outcome::Archived, message, policies.on_archived, 422, false)
+            let is_of_version = matches!(archived, Archived::Version(_));
+            case.fault(Outcome::Archived, message, policies.on_archived, 422, is_of_version)
         }
         Reply::NotRegistered(NotRegistered::Unavailable(error)) => {
             let refused = policies.on_unavailable == Severity::Deny
@@ -191,6 +192,10 @@ mod tests {
         Reply::NotRegistered(Unavailability::Suspended.into())
     }
 
+    fn archived_version() -> Reply {
+        Reply::NotRegistered(NotRegistered::Archived(Archived::Version("3".parse().unwrap())))
+    }
+
     fn archived() -> Reply {
         Reply::NotRegistered(NotRegistered::Archived(Archived::Model("7".parse().unwrap())))
     }
@@ -256,8 +261,11 @@ mod tests {
     #[case::model_gone(&invalid(), "allow set=9 warned")]
     #[case::registry_gone(&unavailable(), "allow set=9 warned")]
     #[case::version_changed(&bad_version(), "deny 422")]
+    #[case::version_archived(&archived_version(), "deny 422")]
+    #[case::model_archived(&archived(), "allow set=9 warned")]
     fn row_10_an_id_goes_back_unless_the_version_is_at_fault(#[case] reply: &Reply, #[case] want: &str) {
-        let policies = Policies { on_unavailable: Severity::Deny, ..Policies::default() };
+        let policies =
+            Policies { on_unavailable: Severity::Deny, on_archived: Severity::Deny, ..Policies::default() };
         assert_eq!(concluded(&question(None, Some("9"), false, Refusals::OfVersion), reply, policies), want);
     }
 

@@ -163,7 +163,7 @@ fn span(request: &Request, decision: &Decision) -> Span {
             tracing::span!(
                 Level::$level,
                 "review",
-                uid = %request.uid,
+                uid = head(&request.uid),
                 operation = ?request.operation,
                 namespace = request.namespace(),
                 name = request.object_name().unwrap_or_default(),
@@ -176,6 +176,14 @@ fn span(request: &Request, decision: &Decision) -> Span {
     }
 }
 
+/// Characters of a uid that are logged: more than the 36 that an API server's have.
+const LOGGED_UID: usize = 64;
+
+/// The beginning of a text that its sender alone has chosen.
+fn head(text: &str) -> &str {
+    text.char_indices().nth(LOGGED_UID).map_or(text, |(end, _)| &text[..end])
+}
+
 /// One line for each review that was the registrar's business.
 fn log(answer: &Answer) {
     let entry = answer.entry.map(tracing::field::display);
@@ -183,7 +191,7 @@ fn log(answer: &Answer) {
     let said = answer.would.as_deref().or(answer.warnings.first().map(String::as_str));
     match &answer.verdict {
         Verdict::Deny { message, .. } => tracing::info!(row, outcome, said = message, "refused"),
-        Verdict::Allow if answer.outcome == Outcome::Untouched => {
+        Verdict::Allow if answer.outcome == Outcome::Untouched && said.is_none() => {
             tracing::debug!(row, outcome, "allowed");
         }
         Verdict::Allow => tracing::info!(row, outcome, entry, said, "allowed"),

@@ -24,6 +24,17 @@ fn sentence(mut text: String) -> String {
     cut
 }
 
+/// Characters that are quoted of what a user or an administrator wrote, so that the advice behind it is not cut.
+const QUOTED: usize = 60;
+
+/// A text that is quoted inside a message.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A label that should be an id.
 pub(super) fn not_an_id(key: &str) -> String {
     sentence(format!("label {key} is no id: set it to a whole number from 1 to 2147483647, or remove it"))
@@ -58,17 +69,23 @@ pub(super) fn no_registry(keys: &LabelKeys, error: &ChoiceError) -> String {
         ChoiceError::NoSuchUrl => {
             format!("{error} {}: set it to the URL of a configured registry, or remove it", keys.url)
         }
-        ChoiceError::NoSuchName(_) => {
+        ChoiceError::NoSuchName(name) => {
             format!(
-                "{error}: set labels {} and {} to those of a configured registry",
-                keys.name, keys.namespace
+                "no configured registry is called {}: set labels {} and {} to those of one",
+                quoted(name),
+                keys.name,
+                keys.namespace
             )
         }
         ChoiceError::NotAllowed { .. } => {
             format!("{error}: set label {} to one that may be used, or remove it", keys.name)
         }
-        ChoiceError::Several(_) => format!("{error}: set label {} to the name of one", keys.name),
-        ChoiceError::NoneFound | ChoiceError::NotYetKnown => {
+        ChoiceError::Several(names) => format!(
+            "several registries are configured ({}) and none is named: set label {} to the name of one",
+            quoted(names),
+            keys.name
+        ),
+        ChoiceError::NoService(_) | ChoiceError::NoneFound | ChoiceError::NotYetKnown => {
             format!("{error}: the object is not registered now, ask your administrator if this lasts")
         }
     })
@@ -98,8 +115,14 @@ pub(super) fn invalid(keys: &LabelKeys, registry: &str, invalid: &Invalid) -> St
             )
         }
         Invalid::NothingNamed => nothing_named(keys),
-        Invalid::NoNameLeft(_) => format!("{invalid} in {registry}: give the object another name"),
-        Invalid::NameTooLong(_) => format!("{invalid}: give the object a shorter name"),
+        Invalid::NoNameLeft(name) => format!(
+            "the names {} and those with the model behind it are taken in {registry}: give the object another name",
+            quoted(name)
+        ),
+        Invalid::NameTooLong(name) => format!(
+            "the name {} is too long for {registry}, which stores 255 characters: give the object a shorter name",
+            quoted(name)
+        ),
         Invalid::RefusedByRegistry(said) => format!("{registry} refuses the request: {said}"),
     })
 }

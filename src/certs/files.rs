@@ -1,14 +1,11 @@
 //! A pair in two files that somebody else renews: cert-manager, OpenShift's service CA, a person.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::{CertificateResolver, PairError, read_pair};
+use rustls::sign::CertifiedKey;
 
-/// How often the files are looked at. Kubelet swaps a link above them, which no watch of the files would see; a
-/// renewed certificate has days to be picked up.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(2);
+use super::{PairError, read_pair};
 
 /// Why the files cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -40,67 +37,33 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
+/// What the files held, to tell when they change.
+#[derive(PartialEq, Eq)]
+pub(super) struct Held {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
 impl CertificateFiles {
-    /// Serves what is in the files now.
-    pub async fn load(&self, resolver: &CertificateResolver) -> Result<Loaded, CertificateFilesError> {
-        let read = async |path: &PathBuf| {
-            let unreadable = |source| CertificateFilesError::Unreadable { path: path.clone(), source };
-            tokio::fs::read(path).await.map_err(unreadable)
-        };
-        let loaded = Loaded { certificate: read(&self.certificate).await?, key: read(&self.key).await? };
-        let no_pair = |source| CertificateFilesError::NoPair { path: self.certificate.clone(), source };
-        resolver.serve(read_pair(&loaded.certificate, &loaded.key).map_err(no_pair)?);
-        Ok(loaded)
-    }
-
-    /// Serves what comes into the files, for ever. What cannot be used is passed over, and said once.
-    pub async fn follow(self, resolver: Arc<CertificateResolver>, mut loaded: Option<Loaded>) {
-        let mut last_error = String::new();
-        loop {
-            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
-            let known = loaded.take();
-            match self.load_if_changed(&resolver, known.as_ref()).await {
-                Ok(None) => loaded = known,
-                Ok(new) => {
-                    tracing::info!(file = %self.certificate.display(), "serving a new certificate");
-                    last_error.clear();
-                    loaded = new;
-                }
-                Err(error) => {
-                    let error = error.to_string();
-                    if error != last_error {
-                        tracing::warn!(
-                            error,
-                            "the certificate files cannot be used, the last good pair stays"
-                        );
-                        last_error = error;
-                    }
-                    loaded = known;
-                }
-            }
-        }
-    }
-
-    async fn load_if_changed(
+    /// The pair in the files, if they hold something else than they did.
+    pub(super) async fn load_if_changed(
         &self,
-        resolver: &CertificateResolver,
-        known: Option<&Loaded>,
-    ) -> Result<Option<Loaded>, CertificateFilesError> {
-        let now = (tokio::fs::read(&self.certificate).await, tokio::fs::read(&self.key).await);
-        if let (Ok(certificate), Ok(key), Some(known)) = (now.0, now.1, known)
-            && certificate == known.certificate
-            && key == known.key
-        {
+        held: &mut Option<Held>,
+    ) -> Result<Option<Arc<CertifiedKey>>, CertificateFilesError> {
+        let now = Held { certificate: read(&self.certificate).await?, key: read(&self.key).await? };
+        if held.as_ref() == Some(&now) {
             return Ok(None);
         }
-        self.load(resolver).await.map(Some)
+        let pair = read_pair(&now.certificate, &now.key)
+            .map_err(|source| CertificateFilesError::NoPair { path: self.certificate.clone(), source })?;
+        *held = Some(now);
+        Ok(Some(pair))
     }
 }
 
-/// What the files held, to tell when they change.
-pub struct Loaded {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+async fn read(path: &Path) -> Result<Vec<u8>, CertificateFilesError> {
+    let unreadable = |source| CertificateFilesError::Unreadable { path: path.to_owned(), source };
+    tokio::fs::read(path).await.map_err(unreadable)
 }
 
 #[cfg(test)]
@@ -108,7 +71,7 @@ mod tests {
     use super::*;
     use crate::certs::issue::{Authority, Issued};
 
-    fn write(directory: &std::path::Path, issued: &Issued) -> CertificateFiles {
+    fn write(directory: &Path, issued: &Issued) -> CertificateFiles {
         let files =
             CertificateFiles { certificate: directory.join("tls.crt"), key: directory.join("tls.key") };
         std::fs::write(&files.certificate, &issued.certificate).unwrap();
@@ -117,29 +80,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_renewed_pair_is_served_and_half_a_pair_is_not() {
+    async fn a_renewed_pair_is_loaded_once_and_half_a_pair_never() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let directory = tempfile::tempdir().unwrap();
         let authority = Authority::for_development().unwrap();
         let (old, new) = (authority.issue(&["a".into()]).unwrap(), authority.issue(&["a".into()]).unwrap());
-        let resolver = CertificateResolver::default();
         let files = write(directory.path(), &old);
-        let loaded = files.load(&resolver).await.unwrap();
-        let first = resolver.served().unwrap();
-        assert!(
-            files.load_if_changed(&resolver, Some(&loaded)).await.unwrap().is_none(),
-            "nothing has changed"
-        );
+        let mut held = None;
+        assert!(files.load_if_changed(&mut held).await.unwrap().is_some());
+        assert!(files.load_if_changed(&mut held).await.unwrap().is_none(), "nothing has changed");
 
         std::fs::write(&files.certificate, &new.certificate).unwrap();
-        assert!(
-            files.load_if_changed(&resolver, Some(&loaded)).await.is_err(),
-            "the new leaf with the old key"
-        );
-        assert_eq!(resolver.served().unwrap().cert, first.cert, "the last good pair stays");
-
+        for _ in 0..2 {
+            assert!(files.load_if_changed(&mut held).await.is_err(), "the new leaf with the old key");
+        }
         std::fs::write(&files.key, &new.key).unwrap();
-        assert!(files.load_if_changed(&resolver, Some(&loaded)).await.unwrap().is_some());
-        assert_ne!(resolver.served().unwrap().cert, first.cert, "the new pair is served");
+        assert!(files.load_if_changed(&mut held).await.unwrap().is_some());
+
+        std::fs::remove_file(&files.key).unwrap();
+        let missing = files.load_if_changed(&mut held).await.unwrap_err().to_string();
+        assert!(missing.contains("tls.key cannot be read"), "{missing}");
     }
 }

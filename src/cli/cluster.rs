@@ -37,19 +37,36 @@ pub(super) async fn client() -> anyhow::Result<kube::Client> {
 
 /// The cluster's id; asks until the API server answers, since a program that starts with its cluster may be first.
 pub(super) async fn id(client: &kube::Client) -> anyhow::Result<ClusterId> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
     loop {
-        let asked = tokio::time::timeout(REQUEST_TIMEOUT, namespaces.get(CLUSTER_NAMESPACE)).await;
-        let error = match asked {
-            Ok(Ok(namespace)) => {
-                let uid = namespace.metadata.uid.unwrap_or_default();
-                return Ok(ClusterId::new(&uid)?);
+        match ask_for_uid(client).await {
+            Ok(uid) => return Ok(ClusterId::new(&uid)?),
+            Err(error) => {
+                tracing::warn!(
+                    error,
+                    "cannot read Namespace kube-system to learn the cluster's id, trying again"
+                );
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer in time".to_owned(),
-        };
-        tracing::warn!(error, "cannot read Namespace kube-system to learn the cluster's id, trying again");
+        }
         tokio::time::sleep(ASK_AGAIN_AFTER).await;
+    }
+}
+
+/// The cluster's id, asked for once.
+pub(super) async fn read_id(client: &kube::Client) -> anyhow::Result<ClusterId> {
+    let uid = ask_for_uid(client).await.map_err(|error| {
+        anyhow::anyhow!(
+            "cannot read Namespace kube-system to learn the cluster's id: {error}; or give --cluster-id"
+        )
+    })?;
+    Ok(ClusterId::new(&uid)?)
+}
+
+async fn ask_for_uid(client: &kube::Client) -> Result<String, String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    match tokio::time::timeout(REQUEST_TIMEOUT, namespaces.get(CLUSTER_NAMESPACE)).await {
+        Ok(Ok(namespace)) => Ok(namespace.metadata.uid.unwrap_or_default()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("no answer in time".to_owned()),
     }
 }
 

@@ -4,6 +4,7 @@
 //! or a variable of this program's own, counts more.
 
 use crate::kserve::LabelKeys;
+use crate::registry::directory::EXTERNAL_ADDRESS;
 
 use super::Usage;
 
@@ -21,6 +22,8 @@ const LABELS: [(&str, &str); 6] = [
 const FINALIZER: &str = "FINALIZER";
 /// Where it looked for registries.
 const REGISTRIES_NAMESPACE: &str = "REGISTRIES_NAMESPACE";
+/// The annotation of a Service that holds an address outside the cluster.
+const SERVICE_ANNOTATION: &str = "SERVICE_ANNOTATION";
 /// Whether it took any certificate.
 const SKIP_TLS_VERIFY: &str = "SKIP_TLS_VERIFY";
 
@@ -43,9 +46,19 @@ impl GoController {
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Usage> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        if variable(SKIP_TLS_VERIFY).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        // As Go's strconv.ParseBool reads it.
+        let is_true = |value: &String| matches!(value.as_str(), "1" | "t" | "T" | "true" | "True" | "TRUE");
+        if variable(SKIP_TLS_VERIFY).is_some_and(|value| is_true(&value)) {
             return Err(Usage(format!(
                 "{SKIP_TLS_VERIFY}=true is not taken over: trust the registry's CA with --registry-ca-file, or unset it"
+            )));
+        }
+        if let Some(key) =
+            variable(SERVICE_ANNOTATION).filter(|key| !EXTERNAL_ADDRESS.contains(&key.as_str()))
+        {
+            return Err(Usage(format!(
+                "{SERVICE_ANNOTATION}={key} is not taken over: this program reads {}",
+                EXTERNAL_ADDRESS.join(" and ")
             )));
         }
         let mut prefix: Option<(String, &str)> = None;
@@ -97,6 +110,7 @@ mod tests {
             ("FINALIZER", "modelregistry.opendatahub.io/finalizer"),
             ("REGISTRIES_NAMESPACE", "odh-model-registries"),
             ("SKIP_TLS_VERIFY", "false"),
+            ("SERVICE_ANNOTATION", "routing.opendatahub.io/external-address-rest"),
         ]);
         let read = read(&variables).unwrap();
         assert_eq!(read.keys, LabelKeys::new(prefix).ok());
@@ -108,6 +122,8 @@ mod tests {
     fn what_cannot_be_taken_over_is_refused() {
         for (variables, said) in [
             (&[("SKIP_TLS_VERIFY", "true")][..], "--registry-ca-file"),
+            (&[("SKIP_TLS_VERIFY", "1")], "--registry-ca-file"),
+            (&[("SERVICE_ANNOTATION", "a.example/address")], "routing.kubeflow.org/external-address-rest"),
             (
                 &[("NAME_LABEL", "a.example/name"), ("NAMESPACE_LABEL", "b.example/namespace")],
                 "different prefixes",

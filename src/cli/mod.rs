@@ -9,6 +9,7 @@
 )]
 
 mod address;
+mod audit;
 mod certs;
 mod cluster;
 mod demo;
@@ -17,6 +18,7 @@ mod go_controller;
 mod program;
 mod registries;
 mod registry;
+mod serving_certificate;
 mod syncer;
 mod webhook;
 
@@ -24,11 +26,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub use audit::AuditArgs;
 pub use certs::CertsArgs;
 pub use demo::DemoArgs;
 pub use program::{LogFormat, ProgramArgs};
 pub use registries::RegistriesArgs;
 pub use registry::RegistryArgs;
+pub use serving_certificate::ServingCertificateArgs;
 pub use syncer::SyncerArgs;
 pub use webhook::WebhookArgs;
 
@@ -58,6 +62,8 @@ pub enum Command {
     Webhook(Box<WebhookArgs>),
     /// Keep the registries' entries true to the InferenceServices in the cluster
     Syncer(Box<SyncerArgs>),
+    /// Show where cluster and registries do not agree, and mend it on request
+    Audit(Box<AuditArgs>),
     /// Show it all in one process: registry, webhook, syncer, and an API server in memory
     Demo(DemoArgs),
     /// Serve the Model Registry REST API from memory, for tests and trials
@@ -73,28 +79,34 @@ pub fn run(cli: Cli) -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&anyhow::Error::new(error).context("cannot start the async runtime")),
+        Err(error) => {
+            return failed(
+                &anyhow::Error::new(error).context("cannot start the async runtime"),
+                EXIT_FAILURE,
+            );
+        }
     };
+    // An audit that finds drift ends with the code of other commands' failures.
+    let failure = if matches!(cli.command, Command::Audit(_)) { EXIT_USAGE } else { EXIT_FAILURE };
     let outcome = runtime.block_on(async {
         match cli.command {
             Command::Webhook(args) => webhook::run(*args).await,
             Command::Syncer(args) => syncer::run(*args).await,
+            Command::Audit(args) => return audit::run(*args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Registry(args) => registry::run(args).await,
             Command::Certs(args) => certs::run(&args),
         }
+        .map(|()| ExitCode::SUCCESS)
     });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
-    }
+    outcome.unwrap_or_else(|error| failed(&error, failure))
 }
 
 /// Says on standard error why the command ended.
-fn failed(error: &anyhow::Error) -> ExitCode {
+fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
     #[expect(clippy::print_stderr, reason = "the last words of a command line tool belong on standard error")]
     {
         eprintln!("isvc-registrar: {error:#}");
     }
-    ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILURE })
+    ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { code })
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use url::Url;
 
+use super::Usage;
 use super::go_controller::GoController;
 use crate::metrics::RegistryMetrics;
+use crate::namespaces::Namespaces;
 use crate::registry::ApiChoice;
-use crate::registry::directory::{Defaults, Settings};
+use crate::registry::directory::{Defaults, Directory, Settings};
 
 /// Where Model Registry's own manifests put it.
 const REGISTRY_NAMESPACE: &str = "kubeflow";
@@ -39,7 +41,7 @@ pub struct RegistriesArgs {
 
     /// Port of the registry's own ConfigMap
     #[arg(long, env = "MODEL_REGISTRY_REST_SERVICE_PORT", value_name = "PORT", hide = true)]
-    pub model_registry_rest_service_port: Option<u16>,
+    pub model_registry_rest_service_port: Option<String>,
 
     /// File with the bearer token, read again when it changes
     #[arg(long, env = "ISVC_REGISTRAR_REGISTRY_TOKEN_FILE", value_name = "FILE")]
@@ -61,24 +63,37 @@ pub struct RegistriesArgs {
 
 impl RegistriesArgs {
     /// The registry of the flags, where they name one.
-    #[must_use]
-    pub fn url(&self) -> Option<Url> {
-        self.registry_url.clone().or_else(|| {
-            let host = self.model_registry_rest_service_host.as_ref().filter(|host| !host.is_empty())?;
-            let port = self.model_registry_rest_service_port?;
-            Url::parse(&format!("http://{host}:{port}")).ok()
-        })
+    fn url(&self) -> Result<Option<Url>, Usage> {
+        if let Some(url) = &self.registry_url {
+            return Ok(Some(url.clone()));
+        }
+        let Some(host) = self.model_registry_rest_service_host.as_ref().filter(|host| !host.is_empty())
+        else {
+            return Ok(None);
+        };
+        let port = self.model_registry_rest_service_port.as_deref().unwrap_or_default();
+        let url = registry_url(&format!("http://{host}:{port}"));
+        let said = "MODEL_REGISTRY_REST_SERVICE_HOST and MODEL_REGISTRY_REST_SERVICE_PORT";
+        match url {
+            Ok(url) if !port.is_empty() => Ok(Some(url)),
+            Ok(_) => Err(Usage(format!("{said} go together: the port is missing"))),
+            Err(error) => Err(Usage(format!("{said} make no URL: {error}"))),
+        }
     }
 
     /// Where the configured registries come from.
-    pub(super) fn settings(&self, go_controller: &GoController, metrics: &RegistryMetrics) -> Settings {
+    pub(super) fn settings(
+        &self,
+        go_controller: &GoController,
+        metrics: &RegistryMetrics,
+    ) -> Result<Settings, Usage> {
         let namespaces = match (self.registry_namespace.as_slice(), &go_controller.registries_namespace) {
             ([], Some(namespace)) => vec![namespace.clone()],
             ([], None) => vec![REGISTRY_NAMESPACE.to_owned()],
             // An empty one says that there is none.
             (namespaces, _) => namespaces.iter().filter(|namespace| !namespace.is_empty()).cloned().collect(),
         };
-        Settings {
+        Ok(Settings {
             defaults: Defaults {
                 token_file: self.registry_token_file.clone(),
                 ca_file: self.registry_ca_file.clone(),
@@ -86,16 +101,29 @@ impl RegistriesArgs {
                 timeout: self.registry_timeout,
                 metrics: metrics.clone(),
             },
-            flags: self.url().map(|url| (name_of(&url), url)),
+            flags: self.url()?.map(|url| (name_of(&url), url)),
             file: self.registries.clone(),
             namespaces,
-        }
+        })
+    }
+
+    /// The directory of the configured registries. A registries file that makes no sense ends the program here.
+    pub(super) async fn follow(
+        &self,
+        settings: Settings,
+        namespaces: Namespaces,
+        cluster: Option<&kube::Client>,
+    ) -> Result<Directory, Usage> {
+        let file = settings.file.clone().unwrap_or_default();
+        let refused = |error| Usage(format!("--registries {}: {error}", file.display()));
+        Directory::follow(settings, namespaces, cluster).await.map_err(refused)
     }
 
     /// Whether the flags alone say where the registries are, so that no cluster has to be asked.
     #[must_use]
     pub fn need_no_cluster(&self) -> bool {
-        self.url().is_some()
+        // One that is wrong is refused as soon as it is used.
+        !matches!(self.url(), Ok(None))
     }
 }
 
@@ -148,7 +176,10 @@ mod tests {
         let namespaces = |arguments: &[&str]| {
             let arguments = ["program"].iter().chain(arguments);
             let only = <Only as clap::Parser>::try_parse_from(arguments).unwrap();
-            only.registries.settings(&GoController::default(), &RegistryMetrics::default()).namespaces
+            only.registries
+                .settings(&GoController::default(), &RegistryMetrics::default())
+                .unwrap()
+                .namespaces
         };
         assert_eq!(namespaces(&[]), ["kubeflow"]);
         assert_eq!(namespaces(&["--registry-namespace=a,b", "--registry-namespace=c"]), ["a", "b", "c"]);

@@ -28,12 +28,12 @@ pub(super) async fn run(args: RegistryArgs) -> anyhow::Result<()> {
             .await
             .with_context(|| format!("cannot read {}", path.display()))?;
         let sown = registry.seed(&lines).with_context(|| path.display().to_string())?;
-        tracing::info!(requests = sown, "seeded");
+        println!("{sown} requests of {} were run", path.display());
     }
     let server = EmbeddedRegistry::start(registry, args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
-    tracing::info!(url = server.url(), "serving the embedded registry");
+    println!("A Model Registry in memory at {}", server.url());
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tokio::select! {
         _ = terminate.recv() => {}

@@ -1,6 +1,6 @@
 //! `isvc-registrar syncer`: flags, and the wiring of the syncer.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::go_controller::GoController;
 use super::{ProgramArgs, RegistriesArgs, cluster, duration};
 use crate::metrics::Metrics;
-use crate::registry::directory::Directory;
-use crate::server::{Health, Part, health, stop_signal};
+use crate::server::{Health, Limits, Part, health, stop_signal};
 use crate::syncer::cluster_lease::ClusterLease;
 use crate::syncer::objects::cluster::ClusterObjects;
 use crate::syncer::{Fence, Settings, Syncer, lease};
@@ -110,13 +109,15 @@ pub(super) async fn run(args: SyncerArgs) -> anyhow::Result<()> {
     let objects_part = health.part("objects");
 
     let health_listen = args.program.health_listen.unwrap_or(HEALTH_LISTEN);
+    let health_listener = TcpListener::bind(health_listen)
+        .with_context(|| format!("cannot serve health on {health_listen}"))?;
     let health_routes = health::router(health.clone(), metrics.clone());
-    let health_server = tokio::spawn(health::serve(health_listen, health_routes, CancellationToken::new()));
+    let health_server = tokio::spawn(health::serve(health_listener, health_routes, Limits::of_health()));
 
     let client = cluster::client().await?;
     let namespaces = cluster::namespaces(&client);
-    let settings = args.registries.settings(&go_controller, &metrics.registry);
-    let directory = Directory::follow(settings, namespaces, Some(&client)).await?;
+    let settings = args.registries.settings(&go_controller, &metrics.registry)?;
+    let directory = args.registries.follow(settings, namespaces, Some(&client)).await?;
     let cluster_id = if let Some(id) = args.program.cluster_id.clone() {
         id
     } else {

@@ -1,7 +1,6 @@
 //! `isvc-registrar webhook`: flags, and the wiring of the webhook.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +8,12 @@ use anyhow::Context;
 use clap::Args;
 
 use super::go_controller::GoController;
-use super::{ProgramArgs, RegistriesArgs, cluster, duration};
+use super::{ProgramArgs, RegistriesArgs, ServingCertificateArgs, cluster, duration};
 use crate::admission::{self, Mode, OnMissing, Policies, Severity, Webhook};
-use crate::certs::{CertificateFiles, CertificateResolver};
+use crate::certs::{CertificateResolver, Clock, Serving};
 use crate::metrics::Metrics;
-use crate::registration::Registrar;
-use crate::registry::directory::Directory;
-use crate::server::{Health, health, stop_signal, tls};
+use crate::registration::{ClusterId, Registrar};
+use crate::server::{Health, Limits, health, stop_signal, tls};
 
 /// Where health is told when no flag says otherwise.
 const HEALTH_LISTEN: SocketAddr =
@@ -31,18 +29,14 @@ pub struct WebhookArgs {
     #[arg(long, env = "ISVC_REGISTRAR_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:10250", value_parser = super::address::listen)]
     pub listen: SocketAddr,
 
-    /// File with the certificate chain in PEM, read again when it changes
-    #[arg(long, env = "ISVC_REGISTRAR_TLS_CERT_FILE", value_name = "FILE")]
-    pub tls_cert_file: PathBuf,
-
-    /// File with the private key in PEM, read again when it changes
-    #[arg(long, env = "ISVC_REGISTRAR_TLS_KEY_FILE", value_name = "FILE")]
-    pub tls_key_file: PathBuf,
-
     /// How long reviews are still accepted after SIGTERM, while endpoints are updated
     #[arg(long, env = "ISVC_REGISTRAR_DRAIN_DELAY", value_name = "DURATION", default_value = "5s",
           value_parser = duration::any)]
     pub drain_delay: Duration,
+
+    /// The certificate.
+    #[command(flatten)]
+    pub certificate: ServingCertificateArgs,
 
     /// The policies.
     #[command(flatten)]
@@ -104,22 +98,63 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let (certificate_part, listener_part) = (health.part("certificate"), health.part("listener"));
 
     let health_listen = args.program.health_listen.unwrap_or(HEALTH_LISTEN);
+    let health_listener = TcpListener::bind(health_listen)
+        .with_context(|| format!("cannot serve health on {health_listen}"))?;
     let health_routes = health::router(health.clone(), metrics.clone());
-    // Health is told until the very end, so it has a token of its own, which is never cancelled.
-    let health_server =
-        tokio::spawn(health::serve(health_listen, health_routes, tokio_util::sync::CancellationToken::new()));
+    let health_server = tokio::spawn(health::serve(health_listener, health_routes, Limits::of_health()));
 
-    let files = CertificateFiles { certificate: args.tls_cert_file, key: args.tls_key_file };
+    let prepared = prepare(&args, &go_controller, &metrics);
+    // Cancelling the preparation loses nothing: it only reads, and nobody is served yet.
+    let (client, webhook, cluster) = tokio::select! {
+        prepared = prepared => prepared?,
+        () = stop.cancelled() => return Ok(()),
+    };
+
     let resolver = Arc::new(CertificateResolver::default());
-    let loaded = files.load(&resolver).await?;
-    certificate_part.ready();
-    let follow_files = tokio::spawn(files.follow(Arc::clone(&resolver), Some(loaded)));
+    let certificates = metrics.certificates.clone();
+    let serving = Serving::new(Arc::clone(&resolver), certificates, certificate_part, Clock::system());
+    let certificate_keeper = tokio::spawn(args.certificate.keeper(client.as_ref(), serving)?);
 
-    let alone = args.program.cluster_id.is_some() && args.registries.need_no_cluster();
+    let listener =
+        TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
+    listener_part.ready();
+    tracing::info!(listen = %args.listen, %cluster, "answering reviews");
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        stopping.cancelled().await;
+        listener_part.not_ready("stopping");
+    });
+    let serving = tls::serve(
+        listener,
+        admission::router(webhook),
+        resolver,
+        tls::Stop { signal: stop, drain_delay: args.drain_delay },
+        Limits::default(),
+    );
+    tokio::select! {
+        served = serving => served.context("the webhook's listener failed")?,
+        // Neither ends while all is well.
+        ended = health_server => ended.context("the health server panicked")?
+            .with_context(|| format!("cannot serve health on {health_listen}"))?,
+        ended = certificate_keeper => match ended.context("what keeps the certificate panicked")? {},
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// What has to be known before anybody can be served.
+async fn prepare(
+    args: &WebhookArgs,
+    go_controller: &GoController,
+    metrics: &Metrics,
+) -> anyhow::Result<(Option<kube::Client>, Webhook, ClusterId)> {
+    let alone = args.program.cluster_id.is_some()
+        && args.registries.need_no_cluster()
+        && !args.certificate.needs_cluster();
     let client = if alone && !cluster::is_meant() { None } else { Some(cluster::client().await?) };
     let namespaces = client.as_ref().map(cluster::namespaces).unwrap_or_default();
-    let settings = args.registries.settings(&go_controller, &metrics.registry);
-    let directory = Directory::follow(settings, namespaces.clone(), client.as_ref()).await?;
+    let settings = args.registries.settings(go_controller, &metrics.registry)?;
+    let directory = args.registries.follow(settings, namespaces.clone(), client.as_ref()).await?;
     let cluster = match (args.program.cluster_id.clone(), &client) {
         (Some(id), _) => id,
         (None, Some(client)) => cluster::id(client).await?,
@@ -137,35 +172,10 @@ pub(super) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         registrar: Registrar::new(cluster.clone(), args.registries.registry_timeout),
         directory,
         namespaces,
-        keys: args.program.keys(&go_controller),
+        keys: args.program.keys(go_controller),
         policies: args.policies.policies(),
         registry_limit: args.registries.registry_timeout,
         metrics: metrics.reviews.clone(),
     };
-
-    let listener =
-        TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
-    listener_part.ready();
-    tracing::info!(listen = %args.listen, %cluster, "answering reviews");
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        stopping.cancelled().await;
-        listener_part.not_ready("stopping");
-    });
-    let serving = tls::serve(
-        listener,
-        admission::router(webhook),
-        resolver,
-        tls::Stop { signal: stop, drain_delay: args.drain_delay },
-        tls::Limits::default(),
-    );
-    tokio::select! {
-        served = serving => served.context("the webhook's listener failed")?,
-        // Neither ends while all is well.
-        ended = health_server => ended.context("the health server panicked")?
-            .with_context(|| format!("cannot serve health on {health_listen}"))?,
-        ended = follow_files => ended.context("the certificate's watch panicked")?,
-    }
-    tracing::info!("stopped");
-    Ok(())
+    Ok((client, webhook, cluster))
 }

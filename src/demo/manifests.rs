@@ -64,7 +64,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
 
 fn parse(path: &Path, text: &str) -> Result<Manifest, ManifestError> {
     let mut manifest = Manifest { name: path.display().to_string(), objects: Vec::new(), others: Vec::new() };
-    for document in serde_norway::Deserializer::from_str(text) {
+    // Some editors begin a file with a byte order mark, which kubectl passes over too.
+    for document in serde_norway::Deserializer::from_str(text.trim_start_matches('\u{feff}')) {
         let malformed = |cause| ManifestError::Malformed { path: path.to_owned(), cause };
         manifest.take(Value::deserialize(document).map_err(malformed)?);
     }

@@ -8,6 +8,7 @@ mod api_server;
 mod manifests;
 mod narrator;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -26,10 +27,10 @@ use crate::kserve::LabelKeys;
 use crate::metrics::Metrics;
 use crate::namespaces::Namespaces;
 use crate::registration::{ClusterId, ObjectName, Registrar};
-use crate::registry::ApiChoice;
 use crate::registry::directory::{Defaults, Directory, Settings};
 use crate::registry::embedded::{EmbeddedRegistry, Registry};
-use crate::server::tls;
+use crate::registry::{ApiChoice, ModelVersionId, RegisteredModelId};
+use crate::server::{Limits, tls};
 use crate::syncer::objects::memory::MemoryObjects;
 use crate::syncer::{self, Fence, Syncer};
 use api_server::{ApiServer, name_of};
@@ -73,8 +74,9 @@ pub async fn run(demo: Demo, out: impl Write) -> anyhow::Result<()> {
             .context("cannot seed")?;
         narrator.line("The registry holds registered model 1 (fraud) with version 2 (v1).")?;
     } else {
+        let mut made = BTreeSet::new();
         for (model, version) in named(&manifests, &keys) {
-            narrator.line(&add(&registry, &model, version.as_deref()))?;
+            narrator.line(&add(&registry, &mut made, &model, version.as_deref()))?;
         }
     }
     let stage = Stage::set(registry, keys).await?;
@@ -84,7 +86,10 @@ pub async fn run(demo: Demo, out: impl Write) -> anyhow::Result<()> {
             narrator.line(&format!("{kind}: not shown, only InferenceServices concern this program"))?;
         }
         for object in &manifest.objects {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let Some(name) = object["metadata"]["name"].as_str() else {
+                narrator.line("An object without a name is not shown: use metadata.name")?;
+                continue;
+            };
             narrator.applied(name, &stage.api_server.apply(object).await?)?;
         }
     }
@@ -105,7 +110,7 @@ pub async fn run(demo: Demo, out: impl Write) -> anyhow::Result<()> {
 }
 
 /// The ids that manifests name: each model, with each version.
-fn named(manifests: &[Manifest], keys: &LabelKeys) -> std::collections::BTreeSet<(String, Option<String>)> {
+fn named(manifests: &[Manifest], keys: &LabelKeys) -> BTreeSet<(String, Option<String>)> {
     let objects = manifests.iter().flat_map(|manifest| &manifest.objects);
     let label =
         |object: &Value, key: &str| object["metadata"]["labels"].get(key)?.as_str().map(str::to_owned);
@@ -116,20 +121,27 @@ fn named(manifests: &[Manifest], keys: &LabelKeys) -> std::collections::BTreeSet
 }
 
 /// Makes a model that a manifest names, and its version; says what was made, or what could not be.
-fn add(registry: &Registry, model: &str, version: Option<&str>) -> String {
-    let Ok(model_id) = model.parse() else {
+fn add(registry: &Registry, made: &mut BTreeSet<String>, model: &str, version: Option<&str>) -> String {
+    let (Ok(model_id), Ok(id)) = (model.parse::<RegisteredModelId>(), model.parse()) else {
         return format!("`{model}` is no id, so no registered model was made for it.");
     };
-    // One that is there already, for an earlier manifest, will do.
-    let _ = registry.add_model(model_id, &format!("model-{model}"));
-    let Some(Ok(version)) = version.map(str::parse) else {
-        return format!("The registry holds registered model {model}.");
+    let there = made.contains(model) || registry.add_model(id, &format!("model-{model}")).is_ok();
+    if !there {
+        return format!(
+            "No registered model {model} was made: the id is taken, as all kinds share their ids."
+        );
+    }
+    made.insert(model.to_owned());
+    let Some(version) = version else {
+        return format!("The registry holds registered model {model_id}.");
     };
-    match registry.add_version(version, model_id, &format!("version-{version}")) {
-        Ok(()) => format!("The registry holds registered model {model} with version {version}."),
-        Err(error) => {
+    let version_id = version.parse::<ModelVersionId>().ok().and_then(|_| version.parse().ok());
+    match version_id.map(|version_id| registry.add_version(version_id, id, &format!("version-{version}"))) {
+        Some(Ok(())) => format!("The registry holds registered model {model} with version {version}."),
+        Some(Err(error)) => {
             format!("The registry holds registered model {model}; version {version} is not there: {error}")
         }
+        None => format!("The registry holds registered model {model}; `{version}` is no id of a version."),
     }
 }
 
@@ -184,13 +196,7 @@ impl Stage {
             metrics: metrics.reviews.clone(),
         };
         let stopping = tls::Stop { signal: stop.clone(), drain_delay: Duration::ZERO };
-        tokio::spawn(tls::serve(
-            listener,
-            admission::router(webhook),
-            resolver,
-            stopping,
-            tls::Limits::default(),
-        ));
+        tokio::spawn(tls::serve(listener, admission::router(webhook), resolver, stopping, Limits::default()));
 
         let objects = MemoryObjects::new();
         let settings = syncer::Settings::new(cluster);

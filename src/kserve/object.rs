@@ -112,8 +112,8 @@ impl Predictor {
     /// `model.runtime`, else `model.modelFormat.name`, else the framework field's name, else `custom`.
     #[must_use]
     pub fn runtime(&self) -> &str {
-        let named = self.runtime.as_deref().or(self.format.as_deref());
-        named.filter(|name| !name.is_empty()).or(self.framework).unwrap_or(CUSTOM_RUNTIME)
+        let named = [self.runtime.as_deref(), self.format.as_deref(), self.framework];
+        named.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or(CUSTOM_RUNTIME)
     }
 
     /// Whether both name the same model, in the same way: if not, KServe starts the pods anew.
@@ -292,7 +292,8 @@ mod tests {
     #[case::nothing_said(json!({}), "custom")]
     #[case::ill_typed_model(json!({"model": []}), "custom")]
     #[case::ill_typed_names(json!({"model": {"runtime": 5, "modelFormat": "onnx"}}), "custom")]
-    #[case::empty_runtime(json!({"model": {"runtime": ""}}), "custom")]
+    #[case::empty_runtime(json!({"model": {"runtime": "", "modelFormat": {"name": "onnx"}}}), "onnx")]
+    #[case::empty_names(json!({"model": {"runtime": "", "modelFormat": {"name": ""}}}), "custom")]
     fn the_runtime_is_what_the_predictor_names(#[case] predictor: Value, #[case] runtime: &str) {
         assert_eq!(with_predictor(&predictor).predictor.runtime(), runtime);
     }

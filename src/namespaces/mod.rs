@@ -33,10 +33,8 @@ impl Namespaces {
     /// The labels of a Namespace; `None` while they are not known.
     #[must_use]
     pub fn labels(&self, name: &str) -> Option<Labels> {
-        let state = self.read();
-        let found = state.labels.get(name).cloned();
-        // A Namespace that a complete list does not hold is newer than the list, and mostly has no labels of note.
-        found.or_else(|| state.complete.then(Labels::default))
+        // One that a complete list does not hold is newer than the list: its labels are about to be known.
+        self.read().labels.get(name).cloned()
     }
 
     /// Waits until the first list is complete.
@@ -117,7 +115,7 @@ mod tests {
         assert_eq!(label("one"), None, "the list may yet bring more");
         namespaces.take(Event::InitDone);
         assert_eq!(label("one"), Some(Some("1".into())));
-        assert_eq!(label("two"), Some(None));
+        assert_eq!(label("two"), None, "it may be so new that the watch has not shown it yet");
         namespaces.take(Event::Apply(namespace("two", "2")));
         namespaces.take(Event::Init);
         assert_eq!(
@@ -126,9 +124,9 @@ mod tests {
             "what was known holds until the next list is complete"
         );
         namespaces.take(Event::InitDone);
-        assert_eq!(label("one"), Some(None), "what the new list lacks is gone");
+        assert_eq!(label("one"), None, "what the new list lacks is gone");
         namespaces.take(Event::Apply(namespace("one", "3")));
         namespaces.take(Event::Delete(namespace("one", "3")));
-        assert_eq!(label("one"), Some(None));
+        assert_eq!(label("one"), None);
     }
 }

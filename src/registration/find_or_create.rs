@@ -10,7 +10,7 @@ use crate::registry::{
 };
 
 /// How often a create is sent: once more after an answer that was lost without a trace in the registry.
-const CREATE_ATTEMPTS: u32 = 2;
+pub(super) const CREATE_ATTEMPTS: u32 = 2;
 
 impl From<RegistryError> for NotRegistered {
     fn from(error: RegistryError) -> Self {
@@ -228,9 +228,6 @@ impl Search<'_> {
         effects: Effects,
     ) -> Result<Found, NotRegistered> {
         let names = naming::candidates(&self.wanted.object, self.model, self.cluster);
-        if let Some(name) = names.iter().find(|name| !naming::fits(environment, name)) {
-            return Err(Invalid::NameTooLong(name.clone()).into());
-        }
         let first = match early {
             Some(early) => early,
             None => self.by_first_names(environment).await?,
@@ -240,6 +237,9 @@ impl Search<'_> {
         }
         let mut looked_up = Some(first.by_name);
         for name in &names {
+            if !naming::fits(environment, name) {
+                return Err(Invalid::NameTooLong(name.clone()).into());
+            }
             let there = match looked_up.take() {
                 Some(there) => there,
                 None => self.registry.entry_named(environment, name).await?,
@@ -293,8 +293,11 @@ impl Search<'_> {
             match error {
                 // Another replica, or a retry of this very request, was faster; or the name is another's.
                 RegistryError::Conflict { .. } => {
-                    let there = self.registry.entry_named(environment, name).await?;
-                    return Ok(there.and_then(|entry| self.usable(environment, entry)));
+                    return match self.registry.entry_named(environment, name).await? {
+                        Some(there) => Ok(self.usable(environment, there)),
+                        // The registry contradicts itself; another name would make a second entry of this object.
+                        None => Err(error.into()),
+                    };
                 }
                 // Refused for good; or missing: the environment was there a moment ago, so the database is down.
                 RegistryError::Refused { .. } | RegistryError::Missing { .. } => return Err(error.into()),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::find_or_create::{self, Environments, Labelled, find_or_create};
+use super::find_or_create::{self, CREATE_ATTEMPTS, Environments, Labelled, find_or_create};
 use super::identity::{ClusterId, ObjectName};
 use super::outcome::{Archived, Effects, Invalid, NotRegistered, Registered, Wanted};
 use super::shared_call::{BrokenOff, SharedCalls};
@@ -168,16 +168,24 @@ impl Environments for Remembered<'_> {
     async fn create(&self, namespace: &str) -> Result<EnvironmentId, NotRegistered> {
         let (registry, name) = (self.registry.clone(), namespace.to_owned());
         let work = || async move {
-            match registry.create_environment(&name).await {
-                Ok(id) => Ok(id),
-                // Another replica was faster, or the answer was lost: what there is tells.
-                Err(error @ (RegistryError::Conflict { .. } | RegistryError::Unavailable(_))) => {
-                    match registry.environment(&name).await? {
-                        Some(environment) => Ok(environment.id),
-                        None => Err(error.into()),
-                    }
+            let mut attempt = 1;
+            loop {
+                let error = match registry.create_environment(&name).await {
+                    Ok(id) => return Ok(id),
+                    Err(error) => error,
+                };
+                // Another replica was faster, or the answer is lost, and maybe the request too: what there is tells.
+                let lost = error.is_unavailable();
+                if !lost && !matches!(error, RegistryError::Conflict { .. }) {
+                    return Err(error.into());
                 }
-                Err(error) => Err(error.into()),
+                if let Some(environment) = registry.environment(&name).await? {
+                    return Ok(environment.id);
+                }
+                if !lost || attempt == CREATE_ATTEMPTS {
+                    return Err(error.into());
+                }
+                attempt += 1;
             }
         };
         let created = self.registrar.inner.environments.join(self.key(namespace), work).await;

@@ -3,7 +3,7 @@
 //! A part of the program announces itself and says when it is ready. `/readyz` names the parts that are not; what
 //! it says depends on no registry, since a registry that is away must not take the webhook away with it.
 
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -11,8 +11,9 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use tokio_util::sync::CancellationToken;
 
+use super::connections::Places;
+use super::limits::{Limits, limited};
 use crate::metrics::Metrics;
 
 /// The state of all parts; cheap to clone.
@@ -95,10 +96,10 @@ async fn expose(State(metrics): State<Metrics>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, OPEN_METRICS)], metrics.text())
 }
 
-/// Serves the health port until the token is cancelled.
-pub async fn serve(address: SocketAddr, router: Router, stop: CancellationToken) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::bind(address).await?;
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+/// Serves the health port for as long as the program runs: how it is, is told until the very end.
+pub async fn serve(listener: TcpListener, router: Router, limits: Limits) -> std::io::Result<()> {
+    let server = axum_server::from_tcp(listener)?.acceptor(Places::new(&limits));
+    limited(server, &limits).serve(router.into_make_service()).await
 }
 
 #[cfg(test)]

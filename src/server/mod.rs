@@ -6,8 +6,10 @@
 
 mod connections;
 pub mod health;
+mod limits;
 mod signal;
 pub mod tls;
 
 pub use health::{Health, Part};
+pub use limits::Limits;
 pub use signal::stop_signal;

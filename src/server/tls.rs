@@ -7,41 +7,11 @@ use std::time::Duration;
 use axum::Router;
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
-use hyper_util::rt::TokioTimer;
 use rustls::server::ResolvesServerCert;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Places;
-
-/// What clients may take of the server: how many of them, and for how long.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Open connections.
-    pub connections: usize,
-    /// Time for a handshake.
-    pub handshake: Duration,
-    /// Time from the handshake to the end of the first request's headers.
-    pub first_request: Duration,
-    /// Time from one request to the end of the next one's headers.
-    pub idle: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            // An API server has 200 changes in flight by default, and each that waits here has a connection of its
-            // own: these are five API servers with nothing else to do. Some 40 kB each, 40 MB in all.
-            connections: 1024,
-            // It takes two round trips: who needs longer is not the API server.
-            handshake: Duration::from_secs(10),
-            // The API server sends its request with the connection.
-            first_request: Duration::from_secs(10),
-            // The API server keeps a connection idle for 90 s. This limit also runs while a connection is idle, so
-            // it has to be longer, or a request and the end of its connection cross on the way.
-            idle: Duration::from_mins(2),
-        }
-    }
-}
+use super::limits::{Limits, limited};
 
 /// Time for reviews that are under way when the listener closes: more than the longest webhook time-out, 30 s,
 /// would outlast the grace of a Pod, and no review takes longer than the registry's limit.
@@ -72,14 +42,9 @@ pub async fn serve(
     tokio::spawn(drain(handle.clone(), stop));
     let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(Arc::new(config)))
         .handshake_timeout(limits.handshake)
-        .acceptor(Places::new(limits.connections));
-    let mut server = axum_server::from_tcp(listener)?
-        .acceptor(acceptor)
-        .handle(handle)
-        .http1_only()
-        .first_request_timeout(limits.first_request);
-    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.idle);
-    server.serve(router.into_make_service()).await
+        .acceptor(Places::new(&limits));
+    let server = axum_server::from_tcp(listener)?.acceptor(acceptor).handle(handle);
+    limited(server, &limits).serve(router.into_make_service()).await
 }
 
 async fn drain(handle: Handle<SocketAddr>, stop: Stop) {

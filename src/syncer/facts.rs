@@ -155,6 +155,7 @@ impl Facts {
             .collect();
         plan(&Case {
             cluster: &world.cluster,
+            former_cluster: world.former_cluster.as_ref(),
             name: &self.name,
             watched: world.store.watches(&self.name.namespace),
             sighting: self.seen.sighting(),

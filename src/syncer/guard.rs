@@ -4,7 +4,7 @@
 //! sent. What stays true, since a [`Confirmed`] is made nowhere else and nothing else sends a PATCH:
 //!
 //! - the fence is open from the first to the last byte;
-//! - a change of state is sent only when the same plan comes of the object as it is now, read from no cache, and of
+//! - a change of state, or of whose an entry is, is sent only when the same plan comes of the object as it is now, read from no cache, and of
 //!   the entry as it is now: an object counts as absent only when the API server says `NotFound` of that very object,
 //!   and only while every list that would have it is complete;
 //! - what no object was ever seen for is retired only as far as the brake lets it;
@@ -87,8 +87,11 @@ async fn confirm(world: &World, facts: &Facts, write: &Write) -> Result<Confirme
     let shelf = &facts.shelves[write.registry];
     let Some(entry) = write.entry() else { return Err(Stop::Stale) };
     let key = shelf.key(entry);
-    let write =
-        if write.changes_state() { planned_again(world, facts, write, entry).await? } else { write.clone() };
+    let write = if write.needs_a_second_look() {
+        planned_again(world, facts, write, entry).await?
+    } else {
+        write.clone()
+    };
     if write.row == Row::NeverSeen && !world.retirements().allows(key) {
         return Err(Stop::HeldBack);
     }
@@ -113,7 +116,7 @@ async fn planned_again(world: &World, facts: &Facts, write: &Write, entry: Entry
         again.row == write.row
             && again.registry == write.registry
             && again.entry() == write.entry()
-            && again.changes_state()
+            && again.changes_state() == write.changes_state()
             && again.retires() == write.retires()
     });
     again.ok_or(Stop::Stale)

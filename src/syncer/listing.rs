@@ -2,7 +2,7 @@
 //!
 //! Goes in: a registry, and how far back to read. Comes out: the entries that may belong to an object here, with
 //! the names of their environments. What stays true: a list that broke off is no list; memory follows what is
-//! deployed, not what ever was.
+//! wanted, not what ever was.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::registration::ClusterId;
 use crate::registration::ObjectName;
 use crate::registration::ownership::{CLUSTER, is_ours, made_for};
 use crate::registry::{
-    DesiredState, EnvironmentId, InferenceService, PageRequest, RegistryClient, RegistryError,
-    ServingEnvironment, SortOrder,
+    EnvironmentId, InferenceService, PageRequest, RegistryClient, RegistryError, ServingEnvironment,
+    SortOrder,
 };
 
 /// Entries on one page: half a megabyte at the size they commonly have.
@@ -56,11 +56,11 @@ impl Listing {
     }
 }
 
-/// Everything that is deployed and may belong to an object of this cluster. Sorted by id, so that nothing that
-/// changes meanwhile is missed.
+/// Everything that is wanted. Sorted by id, so that nothing that changes meanwhile is missed. Who decides what is
+/// wanted sees the environments, and the rest of the listing as far as it is read.
 pub(super) async fn everything(
     registry: &RegistryClient,
-    cluster: &ClusterId,
+    wanted: impl Fn(&Listing, &InferenceService) -> bool,
 ) -> Result<Listing, RegistryError> {
     let mut listing = Listing::default();
     listing.set_environments(environments(registry).await?);
@@ -69,7 +69,7 @@ pub(super) async fn everything(
         let answer = registry.entries(&page).await?;
         for entry in answer.items {
             listing.newest_ms = listing.newest_ms.max(entry.last_update_ms);
-            if entry.desired_state == DesiredState::Deployed && may_be_of(&entry, cluster) {
+            if wanted(&listing, &entry) {
                 listing.entries.push(entry);
             }
         }
@@ -112,7 +112,7 @@ pub(super) async fn changes(
 }
 
 /// Whether an entry may belong to an object of this cluster: it says so, or says nothing.
-fn may_be_of(entry: &InferenceService, cluster: &ClusterId) -> bool {
+pub(super) fn may_be_of(entry: &InferenceService, cluster: &ClusterId) -> bool {
     entry.custom_properties.string(CLUSTER).is_none_or(|of| of == cluster.as_str())
 }
 

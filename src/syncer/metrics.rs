@@ -4,6 +4,7 @@
 //! `docs/metrics.md`. What stays true: labels take few values, never a name of an object.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -13,6 +14,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::plan::Row;
+use super::standing::{Counts, Standing};
+use super::supervise;
 
 /// Labels of writes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -26,6 +29,20 @@ struct WriteLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RegistryLabels {
     registry: String,
+}
+
+/// Labels of entries.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EntryLabels {
+    registry: String,
+    state: &'static str,
+}
+
+/// Labels of objects.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ObjectLabels {
+    namespace: String,
+    state: &'static str,
 }
 
 /// Labels of tasks.
@@ -53,7 +70,13 @@ pub struct Metrics {
     held_back: Gauge,
     contested: Family<RegistryLabels, Counter>,
     leading: Gauge,
-    objects: Gauge,
+    watched: Gauge,
+    objects: Family<ObjectLabels, Gauge>,
+    /// What `objects` says now.
+    told: Arc<Mutex<Counts>>,
+    entries: Family<EntryLabels, Gauge>,
+    last_full_resync: Gauge<f64, AtomicU64>,
+    retries: Counter,
     queued: Gauge,
     failing: Gauge,
 }
@@ -61,6 +84,10 @@ pub struct Metrics {
 impl Metrics {
     /// Adds them to a registry of metrics.
     pub fn register(&self, registry: &mut Registry) {
+        // There from the start: what begins with its first restart has not increased in the eyes of Prometheus.
+        for task in supervise::TASKS {
+            drop(self.restarts.get_or_create(&TaskLabels { task }));
+        }
         let syncer = registry.sub_registry_with_prefix("syncer");
         syncer.register("writes", "Writes to a registry, by row of the syncer's table", self.writes.clone());
         syncer.register(
@@ -95,7 +122,27 @@ impl Metrics {
             self.contested.clone(),
         );
         syncer.register("leading", "1 while this replica may write", self.leading.clone());
-        syncer.register("objects", "InferenceServices that are watched", self.objects.clone());
+        syncer.register("watched_objects", "InferenceServices that are watched", self.watched.clone());
+        syncer.register(
+            "objects",
+            "InferenceServices that ask for an entry, by namespace and how they stand; known to the replica that leads",
+            self.objects.clone(),
+        );
+        syncer.register(
+            "entries",
+            "Entries of this cluster at the last full resync, by registry and state",
+            self.entries.clone(),
+        );
+        syncer.register(
+            "last_full_resync_timestamp_seconds",
+            "When everything was last compared, in seconds since the epoch; 0 before the first time",
+            self.last_full_resync.clone(),
+        );
+        syncer.register(
+            "retries",
+            "Names that could not be settled and are tried again",
+            self.retries.clone(),
+        );
         syncer.register("queued", "Names that wait for a worker", self.queued.clone());
         syncer.register("failing", "Names that are tried again after a failure", self.failing.clone());
     }
@@ -114,8 +161,7 @@ impl Metrics {
     }
 
     pub(super) fn watch_heard(&self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.watch_heard.set(now.as_secs_f64());
+        self.watch_heard.set(now());
     }
 
     pub(super) fn restarted(&self, task: &'static str) {
@@ -139,9 +185,43 @@ impl Metrics {
     }
 
     pub(super) fn sizes(&self, objects: usize, queued: usize, failing: usize) {
-        self.objects.set(gauge(objects));
+        self.watched.set(gauge(objects));
         self.queued.set(gauge(queued));
         self.failing.set(gauge(failing));
+    }
+
+    /// How many objects stand how. A Namespace that is not among them any more has none.
+    pub(super) fn standings(&self, counts: Counts) {
+        let labels = |(namespace, standing): &(String, Standing)| ObjectLabels {
+            namespace: namespace.clone(),
+            state: standing.as_str(),
+        };
+        for (key, count) in &counts {
+            self.objects.get_or_create(&labels(key)).set(gauge(*count));
+        }
+        // A count is never left half changed.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in told.keys().filter(|key| !counts.contains_key(key)) {
+            self.objects.remove(&labels(key));
+        }
+        *told = counts;
+    }
+
+    pub(super) fn entries(&self, registry: &str, deployed: usize, undeployed: usize) {
+        for (state, count) in [("deployed", deployed), ("undeployed", undeployed)] {
+            let labels = EntryLabels { registry: registry.to_owned(), state };
+            self.entries.get_or_create(&labels).set(gauge(count));
+        }
+        // There before it first increases.
+        drop(self.contested.get_or_create(&RegistryLabels { registry: registry.to_owned() }));
+    }
+
+    pub(super) fn fully_resynced(&self) {
+        self.last_full_resync.set(now());
+    }
+
+    pub(super) fn retried(&self) {
+        self.retries.inc();
     }
 
     /// How many writes have been made for a row, with whatever outcome.
@@ -169,6 +249,23 @@ impl Metrics {
     }
 }
 
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
 fn gauge(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+impl Metrics {
+    /// With a sample of every metric.
+    pub(crate) fn with_one_of_each() -> Self {
+        let metrics = Self::default();
+        metrics.wrote("registry", Row::Settle, "written");
+        metrics.resynced("full", "done");
+        metrics.entries("registry", 1, 1);
+        metrics.standings(Counts::from([(("team-a".to_owned(), Standing::Registered), 1)]));
+        metrics
+    }
 }

@@ -12,10 +12,12 @@
 //! the others keep their store warm; whatever fails is tried again within the process.
 
 pub mod brake;
+mod cases;
 pub mod cluster_lease;
 mod facts;
 pub mod fence;
 mod guard;
+pub mod inspect;
 mod known;
 mod lanes;
 pub mod lease;
@@ -26,6 +28,7 @@ pub mod object;
 pub mod objects;
 pub mod plan;
 pub mod queue;
+pub mod standing;
 pub mod store;
 mod supervise;
 mod sweep;
@@ -33,26 +36,24 @@ pub mod watch;
 mod worker;
 mod world;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::kserve::LabelKeys;
-use crate::registration::{ClusterId, Registrar};
+use crate::registration::ClusterId;
 use crate::registry::directory::Directory;
 
 pub use fence::Fence;
 pub use metrics::Metrics;
 
-use known::Known;
 use objects::{Objects, Scope};
-use plan::Rules;
-use queue::{Outcome, Queue};
-use store::Store;
+use queue::Outcome;
 use sweep::Sweeper;
 use watch::{Refresh, Signal, Watcher};
 use world::World;
@@ -61,7 +62,7 @@ use world::World;
 const FIRST_RESYNC_RETRY: Duration = Duration::from_secs(1);
 
 /// How often the sizes of queue and store are measured.
-const MEASURE_EVERY: Duration = Duration::from_secs(5);
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
 
 /// Deletions that nobody has settled for so long are forgotten: the resync finds what is left of them.
 const REMEMBER_DELETIONS: Duration = Duration::from_hours(2);
@@ -112,6 +113,15 @@ impl Settings {
             registry_timeout: Duration::from_secs(3),
         }
     }
+
+    /// Which objects are looked at.
+    fn scopes(&self) -> Vec<Scope> {
+        let namespaces: BTreeSet<&str> = self.namespaces.iter().map(String::as_str).collect();
+        if namespaces.is_empty() {
+            return vec![Scope::All];
+        }
+        namespaces.into_iter().map(|namespace| Scope::Namespace(namespace.into())).collect()
+    }
 }
 
 /// The syncer; a clone is another handle to the same one.
@@ -133,32 +143,8 @@ impl Syncer {
         fence: Fence,
         metrics: Metrics,
     ) -> Self {
-        let namespaces: HashSet<&String> = settings.namespaces.iter().collect();
-        let scopes: Vec<Scope> = if namespaces.is_empty() {
-            vec![Scope::All]
-        } else {
-            namespaces.into_iter().map(|namespace| Scope::Namespace(namespace.as_str().into())).collect()
-        };
-        let world = World {
-            cluster: settings.cluster.clone(),
-            keys: settings.keys.clone(),
-            release_finalizer: settings.release_finalizer.clone(),
-            rules: Rules { grace: settings.grace, retire: settings.retire },
-            write_limit: WRITE_LIMIT,
-            objects,
-            directory,
-            registrar: Registrar::new(settings.cluster.clone(), settings.registry_timeout),
-            store: Arc::new(Store::new(scopes.clone())),
-            queue: Arc::new(Queue::default()),
-            fence,
-            known: Known::default(),
-            lanes: lanes::Lanes::new(settings.workers),
-            notices: notices::Notices::default(),
-            retirements: Mutex::default(),
-            quarrels: Mutex::default(),
-            invalid: Mutex::default(),
-            metrics,
-        };
+        let scopes = settings.scopes();
+        let world = World::new(&settings, objects, directory, fence, metrics);
         Self {
             world: Arc::new(world),
             refresh: Arc::new(Refresh::new(scopes.len())),
@@ -227,11 +213,13 @@ impl Syncer {
         }
     }
 
-    /// Resyncs whenever this replica begins to act, then every `--resync`, and when a watch has missed something.
+    /// Resyncs whenever this replica begins to act, then every `--resync`, when a watch has missed something, and
+    /// when a registry is configured.
     async fn resync_for_ever(self, signalled: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Signal>>>) {
         let world = &self.world;
         // Only one resync task is alive at a time, so this waits for nobody.
         let mut signalled = signalled.lock().await;
+        let mut configured = world.directory.changes();
         loop {
             world.fence.opened().await;
             let mut sweeper = Sweeper::new(self.settings.full_resync);
@@ -254,6 +242,9 @@ impl Syncer {
                 tokio::select! {
                     () = tokio::time::sleep(wait) => {}
                     () = world.fence.closes() => {}
+                    () = new_registry(world, &sweeper, &mut configured) => {
+                        tracing::info!("a registry was configured, comparing it");
+                    }
                     Some(Signal::Missing(objects)) = signalled.recv() => {
                         tracing::info!(objects, "objects went while nobody watched, comparing everything");
                         sweeper.start_over();
@@ -262,6 +253,17 @@ impl Syncer {
             }
         }
     }
+}
+
+/// Waits until a registry is configured that the sweeper has not read.
+async fn new_registry(world: &World, sweeper: &Sweeper, configured: &mut Receiver<()>) {
+    while configured.changed().await.is_ok() {
+        if sweeper.lacks_a_registry(world) {
+            return;
+        }
+    }
+    // The sender lives in the directory, so this cannot be; nothing new is ever configured then.
+    std::future::pending::<()>().await;
 }
 
 /// One worker: takes names, one after the other, until it is to stop.
@@ -275,6 +277,7 @@ async fn work(world: Arc<World>, stop: CancellationToken) {
         };
         let outcome = worker::reconcile(&world, &job.name).await;
         if outcome == Outcome::Failed {
+            world.metrics.retried();
             tracing::debug!(name = %job.name, "trying again later");
         }
         job.end(outcome);
@@ -285,7 +288,12 @@ async fn work(world: Arc<World>, stop: CancellationToken) {
 async fn measure(world: Arc<World>) {
     loop {
         world.metrics.sizes(world.store.len(), world.queue.depth(), world.queue.failing());
-        world.metrics.leading(world.fence.allows());
+        let leading = world.fence.allows();
+        world.metrics.leading(leading);
+        if !leading {
+            world.standings.clear();
+        }
+        world.metrics.standings(world.standings.counts());
         tokio::time::sleep(MEASURE_EVERY).await;
     }
 }

@@ -11,6 +11,9 @@ use super::metrics::Metrics;
 /// How long a task that stopped is left alone: a bug that comes back at once must not take all of a processor.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 
+/// The tasks that are kept going, by their names in metrics.
+pub(super) const TASKS: [&str; 4] = ["watch", "worker", "resync", "measure"];
+
 /// Runs a task until it is to stop, however often it ends before; then it is broken off.
 pub(super) async fn keep<F>(
     task: &'static str,

@@ -8,21 +8,22 @@
 //! its cost follows what changed.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::time::{Instant, timeout};
 
 use super::brake::EntryKey;
+use super::cases::{Cases, Compared, Read};
 use super::known::Known;
-use super::listing::{self, Listing};
-use super::plan::{Case, Plan, Row, Shelf, Sighting, plan};
-use super::store::Seen;
+use super::listing::{self, Listing, may_be_of};
+use super::plan::Row;
+use super::standing::{Standing, asks_for_an_entry};
 use super::watch::Refresh;
 use super::world::World;
-use crate::registration::ObjectName;
 use crate::registration::ownership::is_ours;
-use crate::registry::{DesiredState, EntryId, InferenceService, RegistryClient};
+use crate::registry::{DesiredState, InferenceService, RegistryClient};
 
 /// Limit of listing all objects anew: an API server that takes longer is not well, and the next resync comes.
 const LIST_LIMIT: Duration = Duration::from_mins(5);
@@ -59,15 +60,15 @@ pub(super) struct Sweeper {
     full_every: Duration,
 }
 
-/// One registry that was read.
-struct Read {
-    registry: RegistryClient,
-    listing: Listing,
-}
-
 impl Sweeper {
     pub(super) fn new(full_every: Duration) -> Self {
         Self { newest_ms: HashMap::new(), last_full: None, full_every }
+    }
+
+    /// Whether a registry is configured that was never read.
+    pub(super) fn lacks_a_registry(&self, world: &World) -> bool {
+        let configured = world.directory.all().unwrap_or_default();
+        configured.iter().any(|registry| !self.newest_ms.contains_key(&registry.id()))
     }
 
     /// Has the next resync be a full one.
@@ -93,6 +94,7 @@ impl Sweeper {
         if let Ok(report) = &done {
             if full {
                 self.last_full = Some(begun);
+                world.metrics.fully_resynced();
             }
             tracing::info!(
                 kind,
@@ -114,8 +116,25 @@ impl Sweeper {
     ) -> Result<Report, SweepError> {
         world.known.keep_only(&registries.iter().map(RegistryClient::id).collect::<Vec<_>>());
         // Entries first.
-        let lists = registries.iter().map(|registry| listing::everything(registry, &world.cluster));
-        let (reads, failed) = sort_out(&registries, join_all(lists).await);
+        let retired: Vec<AtomicUsize> = registries.iter().map(|_| AtomicUsize::new(0)).collect();
+        let lists = registries.iter().zip(&retired).map(|(registry, retired)| {
+            listing::everything(registry, |_, entry| {
+                let deployed = entry.desired_state == DesiredState::Deployed;
+                let may_be_of = may_be_of(entry, &world.cluster);
+                if !deployed && may_be_of && is_ours(entry) {
+                    retired.fetch_add(1, Ordering::Relaxed);
+                }
+                deployed && may_be_of
+            })
+        });
+        let lists = join_all(lists).await;
+        for ((registry, list), retired) in registries.iter().zip(&lists).zip(retired) {
+            if let Ok(listing) = list {
+                let deployed = listing.entries.iter().filter(|entry| is_ours(entry)).count();
+                world.metrics.entries(registry.name(), deployed, retired.into_inner());
+            }
+        }
+        let (reads, failed) = sort_out(&registries, lists);
         for read in &reads {
             self.note(&world.known, read);
             let of_ours = read.listing.entries.iter().filter(|entry| is_ours(entry));
@@ -155,8 +174,8 @@ impl Sweeper {
         let retry = std::mem::take(&mut *world.invalid());
         // Planned from what has changed alone, this may find too much, and the worker sees that it is nothing.
         let cases = Cases::new(reads);
-        let mut report = Report { names: cases.names.len(), ..Report::default() };
-        for name in &cases.names {
+        let mut report = Report { names: cases.names().len(), ..Report::default() };
+        for name in cases.names() {
             let compared = cases.compare(world, name, &world.store.seen(name));
             if compared.differs() {
                 report.differing += 1;
@@ -205,20 +224,24 @@ fn compare(world: &World, reads: Vec<Read>, complete: bool) -> Report {
     let deployed =
         reads.iter().map(|read| read.listing.entries.iter().filter(|entry| is_ours(entry)).count()).sum();
     let mut cases = Cases::new(reads);
-    cases.names.extend(world.store.all().into_iter().map(|(name, _)| name));
+    cases.add_names(world.store.all().into_iter().map(|(name, _)| name));
     let mut differing = Vec::new();
     let mut never_seen: HashSet<EntryKey> = HashSet::new();
-    for name in &cases.names {
+    for name in cases.names() {
         let seen = world.store.seen(name);
         let compared = cases.compare(world, name, &seen);
-        let Compared { plan, shelves, .. } = &compared;
+        let Compared { plan, .. } = &compared;
         let missing = plan.writes.iter().filter(|write| write.row == Row::NeverSeen);
-        never_seen.extend(missing.filter_map(|write| Some((shelves[write.registry], write.entry()?))));
+        never_seen.extend(missing.filter_map(|write| cases.key(write)));
         if let Some(due) = plan.due_in {
             world.queue.add_after(name, due);
         }
         if compared.differs() {
             differing.push(name);
+        } else if compared.home.is_some() {
+            // Its registry was read, and has nothing to be told.
+            let standing = asks_for_an_entry(&seen).then_some(Standing::Registered);
+            world.standings.note(name, standing);
         }
     }
     let mut brake = world.retirements();
@@ -239,115 +262,5 @@ fn compare(world: &World, reads: Vec<Read>, complete: bool) -> Report {
     for name in &differing {
         world.queue.add(name);
     }
-    Report { names: cases.names.len(), differing: differing.len(), held_back }
-}
-
-/// The entries of all registries, by name.
-struct Cases {
-    registries: Vec<RegistryCase>,
-    names: HashSet<ObjectName>,
-}
-
-/// What came of comparing one name.
-struct Compared {
-    plan: Plan,
-    /// The registries that the plan's indices mean.
-    shelves: Vec<u64>,
-    /// Whether the object's id label names an entry that was not listed: one that is retired, another cluster's, or
-    /// none at all.
-    label_unaccounted: bool,
-}
-
-impl Compared {
-    /// Whether a worker has to look at the name.
-    fn differs(&self) -> bool {
-        !self.plan.writes.is_empty() || self.plan.stranger.is_some() || self.label_unaccounted
-    }
-}
-
-struct RegistryCase {
-    registry: RegistryClient,
-    listing: Listing,
-    by_name: HashMap<ObjectName, Vec<InferenceService>>,
-    /// Without a stamp, and maybe named by some object's id label.
-    unstamped: HashMap<EntryId, InferenceService>,
-}
-
-impl Cases {
-    /// Cases of the names that have entries.
-    fn new(reads: Vec<Read>) -> Self {
-        let mut names: HashSet<ObjectName> = HashSet::new();
-        let mut registries = Vec::new();
-        for Read { registry, mut listing } in reads {
-            let mut by_name: HashMap<ObjectName, Vec<InferenceService>> = HashMap::new();
-            let mut unstamped = HashMap::new();
-            for entry in std::mem::take(&mut listing.entries) {
-                if !is_ours(&entry) {
-                    unstamped.insert(entry.id, entry.clone());
-                }
-                let Some(name) = listing.object_of(&entry) else { continue };
-                names.insert(name.clone());
-                by_name.entry(name).or_default().push(entry);
-            }
-            registries.push(RegistryCase { registry, listing, by_name, unstamped });
-        }
-        Self { registries, names }
-    }
-
-    fn compare(&self, world: &World, name: &ObjectName, seen: &Seen) -> Compared {
-        let object = seen.object().filter(|object| object.opted_in());
-        let home = object.and_then(|object| {
-            world.directory.choose(&name.namespace, &object.registry.selector()).ok().map(|home| home.id())
-        });
-        let held: Vec<Vec<InferenceService>> = self
-            .registries
-            .iter()
-            .map(|case| {
-                let mut entries = case.by_name.get(name).cloned().unwrap_or_default();
-                let labelled =
-                    object.filter(|_| home == Some(case.registry.id())).and_then(|object| object.entry.id());
-                if let Some(labelled) = labelled.and_then(|id| case.unstamped.get(&id))
-                    && !entries.iter().any(|entry| entry.id == labelled.id)
-                {
-                    entries.push(labelled.clone());
-                }
-                entries
-            })
-            .collect();
-        let shelves: Vec<Shelf<'_>> = self
-            .registries
-            .iter()
-            .zip(&held)
-            .map(|(case, entries)| Shelf {
-                home: home == Some(case.registry.id()),
-                environment: case.listing.environment_of(&name.namespace),
-                now_ms: world.known.now_ms(case.registry.id()),
-                entries,
-            })
-            .collect();
-        let plan = plan(&Case {
-            cluster: &world.cluster,
-            name,
-            watched: world.store.watches(&name.namespace),
-            sighting: seen.sighting(),
-            registries: &shelves,
-            refused_version: None,
-            recorded: None,
-            rules: world.rules,
-        });
-        let labelled = live_label(seen);
-        let label_unaccounted = labelled.is_some_and(|labelled| {
-            shelves.iter().any(|shelf| shelf.home && shelf.entries.iter().all(|entry| entry.id != labelled))
-        });
-        let shelves = self.registries.iter().map(|case| case.registry.id()).collect();
-        Compared { plan, shelves, label_unaccounted }
-    }
-}
-
-/// The id label of an object that is there to stay.
-fn live_label(seen: &Seen) -> Option<EntryId> {
-    match seen.sighting() {
-        Sighting::Live(live) => live.object.entry.id(),
-        _ => None,
-    }
+    Report { names: cases.names().len(), differing: differing.len(), held_back }
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use super::metrics::Metrics;
 use super::object::Object;
-use super::objects::{Change, Objects, ObjectsError, Scope};
+use super::objects::{Change, ObjectPage, Objects, ObjectsError, Scope};
 use super::queue::Queue;
 use super::store::{Effect, Store};
 use crate::kserve::{InferenceService, LabelKeys};
@@ -155,17 +155,12 @@ impl Watcher {
     /// All pages, or an error.
     async fn list(&self) -> Result<(HashMap<ObjectName, Object>, String), ObjectsError> {
         let mut listed = HashMap::new();
-        let mut token = None;
-        loop {
-            let page = timeout(ANSWER_LIMIT, self.objects.page(&self.scope, token.take()));
-            let page = page.await.unwrap_or_else(|_| Err(silent(ANSWER_LIMIT)))?;
+        let version = list(&*self.objects, &self.scope, |page| {
             self.metrics.watch_heard();
             listed.extend(page.items.iter().filter_map(|item| self.read(item)));
-            match page.next {
-                Some(next) => token = Some(next),
-                None => return Ok((listed, page.resource_version)),
-            }
-        }
+        })
+        .await?;
+        Ok((listed, version))
     }
 
     fn take_list(&self, listed: HashMap<ObjectName, Object>, first: bool) {
@@ -249,6 +244,25 @@ impl Watcher {
     }
 }
 
+/// Shows every page of a list, and gives the version after which a watch has to begin. What was shown counts only when
+/// this does not fail.
+pub(super) async fn list(
+    objects: &dyn Objects,
+    scope: &Scope,
+    mut show: impl FnMut(&ObjectPage),
+) -> Result<String, ObjectsError> {
+    let mut token = None;
+    loop {
+        let page = timeout(ANSWER_LIMIT, objects.page(scope, token.take()));
+        let page = page.await.unwrap_or_else(|_| Err(silent(ANSWER_LIMIT)))?;
+        show(&page);
+        match page.next {
+            Some(next) => token = Some(next),
+            None => return Ok(page.resource_version),
+        }
+    }
+}
+
 fn silent(limit: Duration) -> ObjectsError {
     ObjectsError::Unavailable(format!("it was silent for {} s", limit.as_secs()))
 }
@@ -273,8 +287,8 @@ mod tests {
     use serde_json::json;
     use tokio::sync::mpsc;
 
+    use super::super::objects::Notice;
     use super::super::objects::memory::MemoryObjects;
-    use super::super::objects::{Notice, ObjectPage};
     use super::super::store::Seen;
     use super::*;
 

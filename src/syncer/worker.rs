@@ -11,6 +11,7 @@ use super::guard::{self, Stop};
 use super::objects::{NoticeReason, ObjectsError};
 use super::plan::{Action, Row, Write};
 use super::queue::Outcome;
+use super::standing;
 use super::store::Seen;
 use super::world::World;
 use crate::registration::{Effects, NotRegistered, ObjectName, Origin, Wanted};
@@ -21,7 +22,7 @@ use crate::registry::{EntryId, NewServeModel, RegistryError};
 const MOST_WRITES: usize = 64;
 
 /// When a write that was planned from something stale is planned again: the watch is about to bring the news.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// When another writer's entry is looked at again.
 const CONTESTED_AGAIN: Duration = Duration::from_mins(10);
@@ -80,25 +81,37 @@ async fn release_finalizer(world: &World, name: &ObjectName, seen: &Seen) -> Out
 
 async fn settle(world: &World, name: &ObjectName, seen: Seen) -> Outcome {
     world.invalid().remove(name);
+    let wants_entry = standing::asks_for_an_entry(&seen);
     let mut facts = match Facts::gather(world, name, seen).await {
         Ok(facts) => facts,
-        Err(NotNow::Busy) => return Outcome::Again(LOOK_AGAIN),
-        Err(reason @ NotNow::RegistriesUnknown) => {
+        Err(reason) => {
+            if wants_entry {
+                world.standings.note_unknown(name);
+            }
             tracing::debug!(%reason, "trying again later");
-            return Outcome::Failed;
+            return match reason {
+                NotNow::Busy => Outcome::Again(LOOK_AGAIN),
+                NotNow::RegistriesUnknown => Outcome::Failed,
+            };
         }
     };
-    report_unreachable(world, &facts).await;
-    if let Some(outcome) = check_version(world, &mut facts).await {
+    let outcome = write_all(world, &mut facts).await;
+    standing::note_worked_on(world, &facts, outcome);
+    outcome
+}
+
+async fn write_all(world: &World, facts: &mut Facts) -> Outcome {
+    report_unreachable(world, facts).await;
+    if let Some(outcome) = check_version(world, facts).await {
         return outcome;
     }
     let mut impossible: Vec<Write> = Vec::new();
     for _ in 0..MOST_WRITES {
         let plan = facts.plan(world);
         let Some(write) = plan.writes.into_iter().find(|write| !impossible.contains(write)) else {
-            return end(world, &facts, plan.stranger, plan.due_in, &impossible).await;
+            return end(world, facts, plan.stranger, plan.due_in, &impossible).await;
         };
-        match make(world, &mut facts, &write).await {
+        match make(world, facts, &write).await {
             Step::Made => {}
             Step::Impossible => impossible.push(write),
             Step::End(outcome) => return outcome,

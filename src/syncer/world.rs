@@ -13,7 +13,9 @@ use super::object::Object;
 use super::objects::{Notice, NoticeReason, Objects};
 use super::plan::Rules;
 use super::queue::Queue;
+use super::standing::Standings;
 use super::store::Store;
+use super::{Settings, WRITE_LIMIT};
 use crate::kserve::{InferenceService, LabelKeys};
 use crate::registration::{ClusterId, ObjectName, Registrar};
 use crate::registry::directory::Directory;
@@ -21,6 +23,8 @@ use crate::registry::directory::Directory;
 /// What is shared.
 pub(super) struct World {
     pub(super) cluster: ClusterId,
+    /// A cluster that is no more, whose entries are taken over.
+    pub(super) former_cluster: Option<ClusterId>,
     pub(super) keys: LabelKeys,
     pub(super) release_finalizer: Option<String>,
     pub(super) rules: Rules,
@@ -38,10 +42,43 @@ pub(super) struct World {
     pub(super) quarrels: Mutex<QuarrelBrake>,
     /// Names whose objects ask for what cannot be had: tried again at the next resync, or when they change.
     pub(super) invalid: Mutex<std::collections::HashSet<ObjectName>>,
+    pub(super) standings: Standings,
     pub(super) metrics: Metrics,
 }
 
 impl World {
+    /// A world in which nothing has been seen yet.
+    pub(super) fn new(
+        settings: &Settings,
+        objects: Arc<dyn Objects>,
+        directory: Directory,
+        fence: Fence,
+        metrics: Metrics,
+    ) -> Self {
+        Self {
+            cluster: settings.cluster.clone(),
+            former_cluster: None,
+            keys: settings.keys.clone(),
+            release_finalizer: settings.release_finalizer.clone(),
+            rules: Rules { grace: settings.grace, retire: settings.retire },
+            write_limit: WRITE_LIMIT,
+            objects,
+            directory,
+            registrar: Registrar::new(settings.cluster.clone(), settings.registry_timeout),
+            store: Arc::new(Store::new(settings.scopes())),
+            queue: Arc::new(Queue::default()),
+            fence,
+            known: Known::default(),
+            lanes: Lanes::new(settings.workers),
+            notices: Notices::default(),
+            retirements: Mutex::default(),
+            quarrels: Mutex::default(),
+            standings: Standings::default(),
+            invalid: Mutex::default(),
+            metrics,
+        }
+    }
+
     /// Reads what is kept of an object.
     pub(super) fn read(&self, view: &InferenceService) -> Option<(ObjectName, Object)> {
         Object::read(view, &self.keys, self.release_finalizer.as_deref())

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use isvc_registrar::admission::{Policies, Severity};
+use isvc_registrar::registry::ClientSettings;
 use isvc_registrar::registry::embedded::{Database, EmbeddedRegistry, Faults};
 use rstest::rstest;
 
@@ -15,7 +16,7 @@ use crate::upstream::{
     BOOTING_503, ERROR_500, FORBIDDEN_403, FOREIGN_200, FOREIGN_404, Fault, HUGE_BYTES, LOGIN_200,
     NOT_FOUND_404, REDIRECT_302, TOO_MANY_429, UNAUTHORIZED_401, Upstream,
 };
-use crate::webhook::{Setup, TestWebhook};
+use crate::webhook::{Setup, TestWebhook, registry_settings};
 
 /// Short, so that a registry that says nothing does not hold up the tests.
 const REGISTRY_LIMIT: Duration = Duration::from_millis(500);
@@ -130,8 +131,11 @@ async fn an_entry_is_not_taken_for_missing(
     let labelled = format!("model=7 id={id}");
     let kept = webhook.review(&Review::create(&labelled)).await;
     assert_eq!(kept.told(), "allow warned", "row 6, {fault:?}: the id stays: {}", kept.said());
-    let refused = scene.webhook(Severity::Deny).review(&Review::create(&labelled)).await;
-    assert_eq!(refused.told(), "deny 503", "row 6, {fault:?}: {}", refused.said());
+    for words in [&labelled, &format!("id={id}")] {
+        let refused = scene.webhook(Severity::Deny).review(&Review::create(words)).await;
+        assert_eq!(refused.told(), "deny 503", "row 6, {words}, {fault:?}: {}", refused.said());
+        scene.server.registry().set_faults(Faults::default());
+    }
     let dropped = scene.webhook(Severity::Deny).review(&Review::update(&labelled, "model=7")).await;
     assert_eq!(dropped.told(), format!("allow set={id} warned"), "row 10, {fault:?}: {}", dropped.said());
     assert_eq!(scene.entries(), 1, "and no second entry is made");
@@ -210,10 +214,16 @@ async fn an_answer_larger_than_any_is_not_read_to_its_end() {
     assert!(sent < HUGE_BYTES, "all {sent} bytes were read");
 }
 
+/// Whether a call ends by its own limit, or is given up before by a review that has come to the end of its own.
+#[rstest]
+#[case::by_the_limit_of_a_call(REGISTRY_LIMIT / 2)]
+#[case::by_the_limit_of_the_review(REGISTRY_LIMIT * 8 / 5)]
 #[tokio::test]
-async fn after_repeated_time_outs_it_is_not_asked_until_a_probe_is_answered() {
+async fn after_repeated_time_outs_it_is_not_asked_until_a_probe_is_answered(#[case] call_limit: Duration) {
     let scene = Disturbed::new().await;
-    let webhook = scene.webhook(Severity::Warn);
+    let setup = setup(Severity::Warn);
+    let registry = ClientSettings { timeout: call_limit, ..registry_settings(&scene.upstream.url, &setup) };
+    let webhook = TestWebhook::start_with(registry, setup);
     let review = Review::create("model=7");
     scene.upstream.misbehave(Fault::Silence, "");
     let suspended = "has stopped answering";
@@ -237,6 +247,20 @@ async fn after_repeated_time_outs_it_is_not_asked_until_a_probe_is_answered() {
         }
     };
     tokio::time::timeout(LONG_ENOUGH, registered).await.expect("the breaker closes after a probe");
+}
+
+/// The connection breaks before the registry has heard of it.
+#[rstest]
+#[case::of_the_entry("/inference_services")]
+#[case::of_the_environment("/serving_environments")]
+#[tokio::test]
+async fn a_create_that_never_arrived_is_sent_again(#[case] path: &'static str) {
+    let scene = Disturbed::new().await;
+    let webhook = scene.webhook(Severity::Deny);
+    scene.upstream.misbehave(Fault::ResetOnce, path);
+    let answered = webhook.review(&Review::create("model=7")).await;
+    assert!(answered.label.is_some(), "{}", answered.said());
+    assert_eq!(scene.entries(), 1);
 }
 
 /// The work is done and the answer lost: once, for the entry or for its environment.

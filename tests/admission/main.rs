@@ -12,6 +12,7 @@ mod connections;
 mod faults;
 mod idempotence;
 mod input;
+mod nginx;
 mod ownership;
 mod policies;
 mod rows;

@@ -230,7 +230,7 @@ fn filled(scene: &Scene, mut review: Review) -> Review {
 #[case::registry(
     "model=7 name=nowhere",
     "no configured registry is called nowhere: set labels modelregistry.kubeflow.org/name and \
-     modelregistry.kubeflow.org/namespace to those of a configured registry"
+     modelregistry.kubeflow.org/namespace to those of one"
 )]
 #[tokio::test]
 async fn a_refusal_says_what_is_wrong_and_what_to_do(#[case] words: &str, #[case] message: &str) {

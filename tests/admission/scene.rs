@@ -63,7 +63,7 @@ fn entry(called: &str) -> (&'static str, &'static str, i32, Value) {
         "west" => ("scorer", NAMESPACE, 7, ours("west", NAMESPACE, "scorer")),
         "west-of-7" => ("scorer/7", NAMESPACE, 7, ours("west", NAMESPACE, "scorer")),
         "tool" => ("fraud by tool", NAMESPACE, 7, by_tool),
-        unknown => panic!("no entry is called {unknown}"),
+        unknown => unreachable!("no entry is called {unknown}"),
     }
 }
 
@@ -101,7 +101,9 @@ impl Scene {
 
     async fn create(&self, path: &str, body: Value) -> String {
         let created = self.call("POST", path, Some(body)).await;
-        created["id"].as_str().unwrap_or_else(|| panic!("{path} is created: {created}")).to_owned()
+        let id = created["id"].as_str();
+        assert!(id.is_some(), "{path} is created: {created}");
+        id.unwrap_or_default().to_owned()
     }
 
     async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Value {

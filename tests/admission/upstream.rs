@@ -12,6 +12,7 @@ use std::time::Duration;
 use isvc_registrar::registry::embedded::{Database, Faults, Registry};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_service::Service;
 
@@ -26,6 +27,10 @@ const TRICKLE: Duration = Duration::from_millis(20);
 pub(crate) enum Fault {
     /// The connection is reset.
     Reset,
+    /// The connection of the first such request is reset before anything is done; the others are well.
+    ResetOnce,
+    /// Two such requests reach the registry together: the first waits for the second.
+    Together,
     /// The connection is reset, if it has carried a request before.
     ResetWhenUsedBefore,
     /// No answer comes.
@@ -86,6 +91,7 @@ struct State {
     fault: Mutex<Option<(Fault, &'static str)>>,
     requests: Mutex<Vec<String>>,
     ignores_filters: AtomicBool,
+    together: Barrier,
     /// Bytes of huge answers that were taken from this side.
     huge: AtomicUsize,
 }
@@ -112,6 +118,7 @@ impl Upstream {
             fault: Mutex::default(),
             requests: Mutex::default(),
             ignores_filters: AtomicBool::default(),
+            together: Barrier::new(2),
             huge: AtomicUsize::default(),
         });
         let stop = CancellationToken::new();
@@ -171,6 +178,10 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> io::Result<()> {
         let out = stream.get_mut();
         match fault {
             Some(Fault::Reset) => return reset(out),
+            Some(Fault::ResetOnce) => {
+                *lock(&state.fault) = None;
+                return reset(out);
+            }
             Some(Fault::ResetWhenUsedBefore) if used_before => return reset(out),
             Some(Fault::Silence) => return std::future::pending().await,
             Some(Fault::HeadersAlone) => {
@@ -191,6 +202,9 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> io::Result<()> {
                 write(out, 404, "text/plain", b"404 page not found\n").await?;
             }
             fault => {
+                if fault == Some(Fault::Together) {
+                    state.together.wait().await;
+                }
                 if fault == Some(Fault::DatabaseDown) {
                     state.registry.set_faults(Faults { database: Database::Down, ..Faults::default() });
                 }

@@ -13,9 +13,10 @@ use isvc_registrar::kserve::LabelKeys;
 use isvc_registrar::metrics::Metrics;
 use isvc_registrar::namespaces::Namespaces;
 use isvc_registrar::registration::{ClusterId, Registrar};
-use isvc_registrar::registry::directory::{Configured, Directory, Registry, Scope, Source};
+use isvc_registrar::registry::directory::{Configured, Directory, Registry, Scope, Source, Way};
 use isvc_registrar::registry::{ApiChoice, ClientSettings, RegistryClient};
-use isvc_registrar::server::tls::{self, Limits, Stop};
+use isvc_registrar::server::Limits;
+use isvc_registrar::server::tls::{self, Stop};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -31,7 +32,7 @@ pub(crate) const REGISTRY: &str = "model-registry-service";
 const LONGEST_WARNING: usize = 256;
 
 /// How a webhook is set up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
     pub(crate) policies: Policies,
     pub(crate) cluster: &'static str,
@@ -94,11 +95,10 @@ impl TestWebhook {
         let only = Registry {
             name: registry.name.clone(),
             namespace: None,
-            url: registry.url.clone(),
             source: Source::Flags,
             allowed: Scope::All,
             default_for: Scope::All,
-            client: RegistryClient::new(registry),
+            way: Some(Way { url: registry.url.clone(), client: RegistryClient::new(registry) }),
         };
         let configured = Configured { registries: vec![only], complete: true, ..Configured::default() };
         let webhook = Webhook {
@@ -193,7 +193,9 @@ impl Answered {
             let texts = warnings.as_array().expect("a list of warnings").iter();
             texts.map(|text| text.as_str().expect("a warning is a text").to_owned()).collect()
         });
-        warnings.iter().for_each(|warning| assert_sentence(warning));
+        for warning in &warnings {
+            assert_sentence(warning);
+        }
         let label = patched(&review["request"]["object"], &response);
         Self { response, label, warnings }
     }

@@ -55,6 +55,7 @@ async fn a_quarrel_with_another_writer_ends_and_is_counted() {
     let id = scene.create("scorer").await;
     let running = scene.start();
     until("the entry is stamped", || scene.entry(id).properties.contains_key("uid")).await;
+    until("the write has ended", || running.syncer.is_idle()).await;
     scene.registry().clear_requests();
     // A PATCH without desiredState revives what was retired.
     let set_back = Arc::new(AtomicUsize::new(0));

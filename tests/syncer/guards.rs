@@ -15,6 +15,8 @@ async fn settled(scene: &Scene) -> (crate::scene::Running, i32) {
     let id = scene.create("scorer").await;
     let running = scene.start();
     until("the entry is stamped", || scene.entry(id).properties.contains_key("uid")).await;
+    // The registry notes a request only after it has done what was asked.
+    until("the write has ended", || running.syncer.is_idle()).await;
     scene.registry().clear_requests();
     (running, id)
 }

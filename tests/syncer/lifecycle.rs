@@ -273,3 +273,31 @@ async fn nothing_is_told_twice() {
     assert!(told[0].1.message.contains("registered model 555 does not exist"));
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_version_counts_as_deployed_only_once_the_status_is_its_own() {
+    let scene = Scene::new().await;
+    let running = scene.start();
+    let id = scene.admit("scorer", MODEL).await;
+    let of_version = |version: i32| {
+        let mut labels = labels(Some(MODEL), Some(id));
+        labels[label("model-version-id")] = json!(version.to_string());
+        labels
+    };
+    let recorded = |version: i32| {
+        let state = format!("/{version}/RUNNING");
+        scene.entry(id).properties.get("recorded").is_some_and(|recorded| recorded.ends_with(&state))
+    };
+    scene.objects.apply(object("scorer", &of_version(VERSION), &ready("http://a")));
+    until("the first version is recorded", || recorded(VERSION)).await;
+
+    scene.objects.apply(object("scorer", &of_version(VERSION + 1), &ready("http://a")));
+    until("the entry has the new version", || scene.entry(id).model_version_id == Some(VERSION + 1)).await;
+    let lists = scene.source.lists();
+    until("two resyncs are over", || scene.source.lists() >= lists + 3).await;
+    assert!(recorded(VERSION), "the status is still that of the version before");
+
+    scene.objects.apply(object("scorer", &of_version(VERSION + 1), &ready("http://b")));
+    until("the new version is recorded", || recorded(VERSION + 1)).await;
+    running.stop().await;
+}

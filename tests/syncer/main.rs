@@ -3,11 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too, which the lint cannot see")]
 
+mod audit;
 mod brakes;
 mod growth;
 mod guards;
 mod leading;
 mod lifecycle;
+mod neighbour;
 mod ownership;
 mod races;
+mod registries;
 mod scene;
+mod standing;
+mod supervised;

@@ -1,7 +1,7 @@
 //! A registry, a cluster's objects and a syncer, for one test.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use isvc_registrar::kserve::DEFAULT_PREFIX;
 use isvc_registrar::registration::{ClusterId, Effects, ObjectName, Registrar, Wanted};
 use isvc_registrar::registry::directory::{
-    Configured, Directory, Registry as ConfiguredRegistry, Scope, Source,
+    Configured, Directory, Registry as ConfiguredRegistry, Scope, Source, Way,
 };
 use isvc_registrar::registry::embedded::{EmbeddedRegistry, Entry, Exchange, Faults, Registry};
 use isvc_registrar::registry::{ApiChoice, ClientSettings, RegistryClient};
@@ -100,22 +100,49 @@ impl Scene {
         server
     }
 
-    pub(crate) fn start(&self) -> Running {
+    /// Puts an empty registry in the place of the first, where it was.
+    pub(crate) async fn lose_the_registry(&mut self) {
+        let address = self.server.address();
+        let elsewhere = serve(Registry::new()).await;
+        std::mem::replace(&mut self.server, elsewhere).stop().await;
+        self.server = serve_at(Registry::new(), address).await;
+    }
+
+    /// Configures the first registry a second time, under another name.
+    pub(crate) fn same_registry_again(&mut self, name: &str) {
+        self.clients.push(client(name, &self.server.url()));
+        self.urls.push(self.urls[0].clone());
+    }
+
+    /// The configured registries.
+    pub(crate) fn configured(&self) -> Configured {
         let registries =
             self.clients.iter().zip(&self.urls).enumerate().map(|(at, (client, url))| ConfiguredRegistry {
                 name: client.name().to_owned(),
                 namespace: None,
-                url: url.clone(),
                 source: if at == 0 { Source::Flags } else { Source::File },
                 allowed: Scope::All,
                 default_for: Scope::none(),
-                client: client.clone(),
+                way: Some(Way { url: url.clone(), client: client.clone() }),
             });
-        let directory = Directory::of(Configured {
-            registries: registries.collect(),
-            registry_namespace: "kubeflow".into(),
-            complete: true,
-        });
+        Configured { registries: registries.collect(), registry_namespace: "kubeflow".into(), complete: true }
+    }
+
+    pub(crate) fn directory(&self) -> Directory {
+        Directory::of(self.configured())
+    }
+
+    /// The client of the registry that was configured last.
+    pub(crate) fn last_client(&self) -> RegistryClient {
+        self.clients.last().expect("there is one from the start").clone()
+    }
+
+    pub(crate) fn start(&self) -> Running {
+        self.start_with(self.directory())
+    }
+
+    /// The same with registries that the test replaces later.
+    pub(crate) fn start_with(&self, directory: Directory) -> Running {
         let syncer = Syncer::new(
             self.settings.clone(),
             self.source.clone(),
@@ -177,17 +204,29 @@ impl Scene {
         self.registry().requests().into_iter().filter(|request| request.method == "PATCH").collect()
     }
 
+    /// Changes an entry as somebody else would.
+    pub(crate) async fn patch(&self, id: i32, body: Value) {
+        let url = format!("{}/api/model_registry/v1/inference_services/{id}", self.server.url());
+        let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
+        let answer = patch.body(body.to_string()).send().await.expect("the registry answers");
+        assert!(answer.status().is_success(), "the registry refuses {body}: {}", answer.status());
+    }
+
     pub(crate) fn faults(&self, faults: Value) {
         self.registry().set_faults(serde_json::from_value::<Faults>(faults).expect("known switches"));
     }
 }
 
 async fn serve(registry: Registry) -> EmbeddedRegistry {
+    serve_at(registry, (Ipv4Addr::LOCALHOST, 0).into()).await
+}
+
+async fn serve_at(registry: Registry, address: SocketAddr) -> EmbeddedRegistry {
     registry.add_model(MODEL, "fraud").unwrap();
     registry.add_version(VERSION, MODEL, "v1").unwrap();
     registry.add_version(VERSION + 1, MODEL, "v2").unwrap();
     registry.add_model(OTHER_MODEL, "spam").unwrap();
-    EmbeddedRegistry::start(registry, (Ipv4Addr::LOCALHOST, 0).into()).await.expect("a free port")
+    EmbeddedRegistry::start(registry, address).await.expect("a free port")
 }
 
 fn client(name: &str, url: &str) -> RegistryClient {

@@ -13,7 +13,7 @@ use axum::http::header;
 use axum::routing::post;
 use isvc_registrar::admission::PATH;
 use isvc_registrar::certs::{CertificateResolver, read_pair};
-use isvc_registrar::server::tls;
+use isvc_registrar::server::{Limits, tls};
 use tokio_util::sync::CancellationToken;
 
 /// What it answers.
@@ -43,6 +43,6 @@ pub(crate) async fn run(args: ReferenceArgs) -> anyhow::Result<()> {
     };
     let router = Router::new().route(PATH, post(handler)).layer(DefaultBodyLimit::max(LARGEST_BODY_BYTES));
     let stop = tls::Stop { signal: CancellationToken::new(), drain_delay: Duration::ZERO };
-    tls::serve(TcpListener::bind(args.listen)?, router, resolver, stop, tls::Limits::default()).await?;
+    tls::serve(TcpListener::bind(args.listen)?, router, resolver, stop, Limits::default()).await?;
     Ok(())
 }

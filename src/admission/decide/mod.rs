@@ -90,7 +90,8 @@ pub fn decide(request: &Request, policies: &Policies, keys: &LabelKeys) -> Decis
     let (Some(new), namespace) = (&request.object, request.namespace()) else {
         return untouched(Row::NotOurs);
     };
-    if namespace.is_empty() {
+    // The API server checks names after mutating admission. What it is about to refuse gets no entry.
+    if !is_dns_name(namespace) || request.object_name().is_some_and(|name| !is_dns_name(name)) {
         return untouched(Row::NotOurs);
     }
     // Row 2: it is being deleted.
@@ -105,6 +106,18 @@ pub fn decide(request: &Request, policies: &Policies, keys: &LabelKeys) -> Decis
         (Operation::Update, None) => untouched(Row::Else),
         _ => table.create(),
     }
+}
+
+/// Names of objects and Namespaces are DNS names of at most so many characters (a Kubernetes rule).
+const LONGEST_NAME: usize = 253;
+
+/// Whether the API server takes this for a name.
+fn is_dns_name(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(|byte| is_inner(byte) || matches!(byte, b'-' | b'.'))
+        && name.bytes().next().is_some_and(is_inner)
+        && name.bytes().last().is_some_and(is_inner)
 }
 
 /// The rows for one object.
@@ -253,7 +266,7 @@ impl Table<'_> {
         }
         let dry = self.request.dry_run || self.policies.mode == Mode::Observe;
         // Observe says what enforce would have done.
-        let refuses = self.policies.mode != Mode::Warn && ask.refusals == Refusals::Any;
+        let refuses = self.policies.mode != Mode::Warn && ask.refusals != Refusals::None;
         Decision::Ask(Box::new(Question {
             row,
             action,

@@ -39,7 +39,18 @@ pub(super) struct Clients {
 }
 
 /// Builds the HTTP clients for a CA in PEM; empty means the platform's own roots.
-pub(super) type BuildClients = Box<dyn Fn(&[u8]) -> Result<Clients, reqwest::Error> + Send + Sync>;
+pub(super) type BuildClients = Box<dyn Fn(&[u8]) -> Result<Clients, ClientError> + Send + Sync>;
+
+/// Why no HTTP client can be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    /// The CA file is no PEM, or the client cannot be made.
+    #[error("{}", root_cause(.0))]
+    Client(#[from] reqwest::Error),
+    /// There is no certificate in the CA file.
+    #[error("it holds no certificate in PEM")]
+    NoCertificate,
+}
 
 /// The files and what was last read from them.
 pub(super) struct Credentials {
@@ -95,6 +106,16 @@ impl Credentials {
     async fn read(&self, known: Option<Arc<Ready>>) -> Result<Arc<Ready>, Unavailability> {
         let token = content(self.token_file.as_ref()).await?;
         let ca = content(self.ca_file.as_ref()).await?;
+        // A file that was configured and holds nothing is half written, or a mistake: without it this would be a
+        // request without a token, or one that trusts whomever the platform trusts.
+        for (path, content, what) in
+            [(&self.token_file, &token, "token"), (&self.ca_file, &ca, "certificate")]
+        {
+            if let Some(path) = path.as_ref().filter(|_| content.trim_ascii().is_empty()) {
+                let reason = format!("{} holds no {what}", path.display());
+                return Err(Unavailability::Credentials { reason });
+            }
+        }
         let authorization = authorization(&token)?;
         let clients = match known {
             Some(known) if known.ca == ca => known.clients.clone(),
@@ -105,7 +126,7 @@ impl Credentials {
                     known.clients.clone()
                 }
                 (Err(error), None) => {
-                    let reason = format!("its CA file cannot be used: {}", root_cause(&error));
+                    let reason = format!("its CA file cannot be used: {error}");
                     return Err(Unavailability::Credentials { reason });
                 }
             },
@@ -151,7 +172,8 @@ mod tests {
 
     fn of(token: Option<PathBuf>) -> Credentials {
         let client = || reqwest::Client::builder().build();
-        let build = move |_: &[u8]| Ok(Clients { keeping: client()?, connecting: client()? });
+        let build =
+            move |_: &[u8]| Ok::<_, ClientError>(Clients { keeping: client()?, connecting: client()? });
         Credentials::new(token, None, Box::new(build))
     }
 
@@ -175,6 +197,14 @@ mod tests {
         std::fs::write(file.path(), "new").unwrap();
         let new = credentials.renewed(&old).await.expect("the new token is worth a second try");
         assert_eq!(new.authorization.as_ref().unwrap().as_bytes(), b"Bearer new");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_holds_nothing_is_a_mistake() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = of(Some(file.path().into())).current().await.err().expect("no client without its token");
+        assert!(error.to_string().contains("holds no token"), "{error}");
     }
 
     #[tokio::test]

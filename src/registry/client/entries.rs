@@ -49,7 +49,7 @@ impl RegistryClient {
     }
 
     /// Changes an entry. A [`RegistryError::Missing`] may also mean that the database is down.
-    pub async fn patch_entry(
+    pub(crate) async fn patch_entry(
         &self,
         id: EntryId,
         patch: &EntryPatch,

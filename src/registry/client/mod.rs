@@ -93,6 +93,7 @@ pub struct ClientSettings {
 pub struct RegistryClient {
     id: u64,
     name: Arc<str>,
+    url: Arc<Url>,
     transport: Arc<Transport>,
 }
 
@@ -105,7 +106,8 @@ impl RegistryClient {
     pub fn new(settings: ClientSettings) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let name = settings.name.as_str().into();
-        Self { id, name, transport: Arc::new(Transport::new(settings)) }
+        let url = Arc::new(settings.url.clone());
+        Self { id, name, url, transport: Arc::new(Transport::new(settings)) }
     }
 
     /// Tells this client from every other one of the process; all clones share it.
@@ -118,6 +120,12 @@ impl RegistryClient {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its URL, up to where the API's own path begins.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
     }
 }
 

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::breaker::{Breaker, Next};
 use super::classify::{Fault, classify};
-use super::credentials::{Clients, Credentials, Ready, root_cause};
+use super::credentials::{ClientError, Clients, Credentials, Ready, root_cause};
 use super::{ApiChoice, ApiVersion, ClientSettings};
 use crate::metrics::{CallOutcome, RegistryMetrics};
 use crate::registry::{RegistryError, Unavailability};
@@ -107,9 +107,13 @@ impl Transport {
                 // No roots to load: with neither redirect nor proxy this client never speaks TLS.
                 builder = builder.tls_certs_only([]);
             } else if !ca.is_empty() {
-                builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(ca)?);
+                let authorities = reqwest::Certificate::from_pem_bundle(ca)?;
+                if authorities.is_empty() {
+                    return Err(ClientError::NoCertificate);
+                }
+                builder = builder.tls_certs_only(authorities);
             }
-            builder.build()
+            Ok(builder.build()?)
         };
         let build =
             move |ca: &[u8]| Ok(Clients { keeping: build(ca, IDLE_CONNECTIONS)?, connecting: build(ca, 0)? });

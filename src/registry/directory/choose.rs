@@ -25,15 +25,23 @@ pub struct Registry {
     pub name: String,
     /// Its namespace; none for one that is known by its URL alone.
     pub namespace: Option<String>,
-    /// Its URL.
-    pub url: Url,
     /// Where it comes from.
     pub source: Source,
     /// Which Namespaces may use it.
     pub allowed: Scope,
     /// For which Namespaces it is the default.
     pub default_for: Scope,
-    /// The way to it.
+    /// The way to it; none for a Service of the file that is not there. Its objects wait for it: another registry
+    /// would take them in under ids that mean something else.
+    pub way: Option<Way>,
+}
+
+/// The way to a registry.
+#[derive(Debug, Clone)]
+pub struct Way {
+    /// Its URL.
+    pub url: Url,
+    /// Who asks it.
     pub client: RegistryClient,
 }
 
@@ -122,6 +130,9 @@ pub enum ChoiceError {
     /// Several, and the object names none.
     #[error("several registries are configured ({0}) and none is named")]
     Several(String),
+    /// The file names its Service, and there is none.
+    #[error("registry {0} has no Service")]
+    NoService(String),
     /// No registry is configured, or no Service was found.
     #[error("no registry is configured and no Service of one was found")]
     NoneFound,
@@ -134,7 +145,7 @@ impl ChoiceError {
     /// Whether asking again later may help: the others are the object's own fault.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::NoneFound | Self::NotYetKnown)
+        matches!(self, Self::NoService(_) | Self::NoneFound | Self::NotYetKnown)
     }
 }
 
@@ -144,9 +155,13 @@ pub fn choose(
     namespace: &NamespaceView<'_>,
     selector: &Selector<'_>,
 ) -> Result<RegistryClient, ChoiceError> {
-    let found = named(configured, selector)?.map_or_else(|| default(configured, namespace), Ok)?;
+    let found = named(configured, namespace, selector)?.map_or_else(|| default(configured, namespace), Ok)?;
     match found.allowed.holds(namespace) {
-        Some(true) => Ok(found.client.clone()),
+        Some(true) => match &found.way {
+            Some(way) => Ok(way.client.clone()),
+            None if configured.complete => Err(ChoiceError::NoService(found.name.clone())),
+            None => Err(ChoiceError::NotYetKnown),
+        },
         Some(false) => Err(ChoiceError::NotAllowed {
             registry: found.name.clone(),
             namespace: namespace.name.to_owned(),
@@ -158,6 +173,7 @@ pub fn choose(
 /// Rows 1 and 2: the registry that the object names; `None` when it names none.
 fn named<'a>(
     configured: &'a Configured,
+    namespace: &NamespaceView<'_>,
     selector: &Selector<'_>,
 ) -> Result<Option<&'a Registry>, ChoiceError> {
     let mut registries = configured.registries.iter();
@@ -165,7 +181,12 @@ fn named<'a>(
     // Row 1: annotation `/url`.
     if let Some(wanted) = selector.url {
         let wanted = Url::parse(wanted).map_err(|_| ChoiceError::NoSuchUrl)?;
-        let found = registries.find(|registry| same_place(&wanted, &registry.url));
+        let is_there =
+            |registry: &&Registry| registry.way.as_ref().is_some_and(|way| same_place(&wanted, &way.url));
+        let there: Vec<_> = registries.filter(is_there).collect();
+        // Two may be at one place, with other tokens, for other Namespaces.
+        let usable = there.iter().find(|registry| registry.allowed.holds(namespace) != Some(false));
+        let found = usable.or(there.first()).copied();
         return found.map(Some).ok_or_else(|| unknown(ChoiceError::NoSuchUrl));
     }
     // Row 2: label `/name`, with or without `/namespace`.
@@ -248,11 +269,10 @@ mod tests {
         Registry {
             name: name.to_owned(),
             namespace: namespace.map(str::to_owned),
-            url,
             source,
             allowed: Scope::All,
             default_for: Scope::none(),
-            client,
+            way: Some(Way { url, client }),
         }
     }
 
@@ -347,6 +367,20 @@ mod tests {
         assert_eq!(chosen(&services, "team-a", &nothing), "one", "else the only Service");
         services.registries.clear();
         assert_eq!(chosen(&services, "team-a", &nothing), ChoiceError::NoneFound.to_string());
+    }
+
+    #[test]
+    fn a_registry_of_the_file_whose_service_is_gone_is_replaced_by_no_other() {
+        let mut configured = all_kinds();
+        configured.registries[0].way = None;
+        let gone = "registry private has no Service";
+        assert_eq!(chosen(&configured, "team-b", &Selector::default()), gone, "not by that of the flags");
+        let named = Selector { name: Some("private"), namespace: Some("vault"), url: None };
+        assert_eq!(chosen(&configured, "team-b", &named), gone);
+        assert_eq!(chosen(&configured, "team-a", &named), PRIVATE);
+        configured.complete = false;
+        assert_eq!(chosen(&configured, "team-b", &named), ChoiceError::NotYetKnown.to_string());
+        assert!(ChoiceError::NoService(String::new()).is_unavailable(), "it may come back");
     }
 
     #[test]

@@ -14,13 +14,13 @@ use crate::registry::ApiChoice;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
-    #[error("the registries file cannot be read: {0}")]
-    Unreadable(#[from] std::io::Error),
+    #[error("cannot be read: {0}")]
+    Unreadable(std::io::Error),
     /// It is not in the form that `docs/registries.md` shows.
-    #[error("the registries file is not well-formed: {0}")]
-    Malformed(#[from] serde_norway::Error),
+    #[error("is not well-formed: {0}")]
+    Malformed(serde_norway::Error),
     /// One of its registries makes no sense.
-    #[error("registry `{name}` in the registries file: {reason}")]
+    #[error("registry `{name}`: {reason}")]
     Registry {
         /// Which one.
         name: String,
@@ -93,7 +93,7 @@ pub(super) enum Place {
 
 /// Reads the file's text.
 pub(super) fn read(text: &str) -> Result<Vec<FileRegistry>, FileError> {
-    let file: File = serde_norway::from_str(text)?;
+    let file: File = serde_norway::from_str(text).map_err(FileError::Malformed)?;
     let mut seen = BTreeSet::new();
     file.registries
         .into_iter()
@@ -175,12 +175,9 @@ registries:
     #[test]
     fn a_file_that_makes_no_sense_is_refused_with_the_registry_s_name() {
         for (registry, said) in [
-            ("{name: a}", "registry `a` in the registries file: give either url or service"),
-            ("{name: a, url: 'ftp://b'}", "registry `a` in the registries file: its url must begin with"),
-            (
-                "{name: a, url: 'http://b'}, {name: a, url: 'http://c'}",
-                "registry `a` in the registries file: is there twice",
-            ),
+            ("{name: a}", "registry `a`: give either url or service"),
+            ("{name: a, url: 'ftp://b'}", "registry `a`: its url must begin with"),
+            ("{name: a, url: 'http://b'}, {name: a, url: 'http://c'}", "registry `a`: is there twice"),
             ("{name: a, url: 'http://b', tokn: c}", "unknown field `tokn`"),
         ] {
             let error = read(&format!("registries: [{registry}]")).unwrap_err().to_string();

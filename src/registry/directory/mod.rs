@@ -14,11 +14,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tokio::sync::Notify;
+use tokio::sync::watch::{Receiver, Sender};
 use url::Url;
 
-pub use choose::{ChoiceError, Configured, NamespaceView, Registry, Scope, Selector, Source, choose};
+pub use choose::{ChoiceError, Configured, NamespaceView, Registry, Scope, Selector, Source, Way, choose};
 pub use file::FileError;
+pub use service::EXTERNAL_ADDRESS;
 pub use sources::Defaults;
 
 use super::RegistryClient;
@@ -30,7 +31,7 @@ use watch::Keeper;
 #[derive(Clone)]
 pub struct Directory {
     now: Arc<ArcSwap<Configured>>,
-    changed: Arc<Notify>,
+    changed: Sender<()>,
     namespaces: Namespaces,
 }
 
@@ -51,7 +52,7 @@ impl Directory {
     #[must_use]
     pub fn of(configured: Configured) -> Self {
         let now = Arc::new(ArcSwap::from_pointee(configured));
-        Self { now, changed: Arc::default(), namespaces: Namespaces::default() }
+        Self { now, changed: Sender::default(), namespaces: Namespaces::default() }
     }
 
     /// The registries of the settings, kept true in the background for as long as the runtime lives. Without a
@@ -61,7 +62,7 @@ impl Directory {
         namespaces: Namespaces,
         cluster: Option<&kube::Client>,
     ) -> Result<Self, FileError> {
-        let directory = Self { now: Arc::default(), changed: Arc::default(), namespaces };
+        let directory = Self { now: Arc::default(), changed: Sender::default(), namespaces };
         let watched = if cluster.is_some() { settings.namespaces } else { Vec::new() };
         let keeper =
             Keeper::new(Sources::new(settings.defaults, settings.flags, watched.clone()), directory.clone());
@@ -80,18 +81,20 @@ impl Directory {
     /// Replaces the registries.
     pub fn set(&self, configured: Configured) {
         self.now.store(Arc::new(configured));
-        self.changed.notify_waiters();
+        self.changed.send_replace(());
     }
 
     /// Waits until all registries are known.
     pub async fn known(&self) {
-        loop {
-            let changed = self.changed.notified();
-            if self.now.load().complete {
-                return;
-            }
-            changed.await;
-        }
+        let mut changes = self.changes();
+        // The sender lives in `self`, so this only ends with the condition.
+        let _ = changes.wait_for(|()| self.now.load().complete).await;
+    }
+
+    /// Tells of every replacement from now on.
+    #[must_use]
+    pub fn changes(&self) -> Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// The registry that an object means.
@@ -100,10 +103,11 @@ impl Directory {
         choose(&self.now.load(), &NamespaceView { name: namespace, labels: labels.as_deref() }, selector)
     }
 
-    /// All of them, to be swept; `None` while they are not known yet.
+    /// All that there is a way to, to be swept; `None` while they are not known yet.
     #[must_use]
     pub fn all(&self) -> Option<Vec<RegistryClient>> {
         let now = self.now.load();
-        now.complete.then(|| now.registries.iter().map(|registry| registry.client.clone()).collect())
+        let ways = now.registries.iter().filter_map(|registry| registry.way.as_ref());
+        now.complete.then(|| ways.map(|way| way.client.clone()).collect())
     }
 }

@@ -14,7 +14,7 @@ const HTTP_PORT: &str = "http-api";
 const HTTPS_PORT: &str = "https-api";
 
 /// Annotations with an address outside the cluster: Kubeflow's and OpenDataHub's.
-const EXTERNAL_ADDRESS: [&str; 2] =
+pub const EXTERNAL_ADDRESS: [&str; 2] =
     ["routing.kubeflow.org/external-address-rest", "routing.opendatahub.io/external-address-rest"];
 
 /// Where a registry is.

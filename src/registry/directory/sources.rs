@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::choose::{Configured, Registry, Scope, Source};
+use super::choose::{Configured, Registry, Scope, Source, Way};
 use super::file::{FileRegistry, Place, ServiceName};
 use super::service::Address;
 use crate::metrics::RegistryMetrics;
@@ -97,19 +97,6 @@ impl Sources {
         let mut of_file = BTreeSet::new();
         let mut registries = Vec::new();
         let mut reaches = BTreeSet::new();
-        let mut add = |sources: &mut Self, reach: Reach, namespace, source, allowed, default_for| {
-            let client = sources.client(&reach);
-            registries.push(Registry {
-                name: reach.name.clone(),
-                namespace,
-                url: reach.url.clone(),
-                source,
-                allowed,
-                default_for,
-                client,
-            });
-            reaches.insert(reach);
-        };
         for registry in &file {
             let address = match &registry.place {
                 Place::Url(url) => Some(Address { url: url.clone(), socket: None }),
@@ -118,22 +105,38 @@ impl Sources {
                     self.services.get(service).cloned()
                 }
             };
-            // A Service that is not there (yet) is a registry that cannot be used (yet).
-            let Some(Address { url, socket }) = address else { continue };
-            let reach = Reach {
+            let reach = address.map(|Address { url, socket }| Reach {
                 name: registry.name.clone(),
                 url,
                 address: socket,
                 api: registry.api,
                 token_file: registry.token_file.clone().or_else(|| self.defaults.token_file.clone()),
                 ca_file: registry.ca_file.clone().or_else(|| self.defaults.ca_file.clone()),
-            };
-            let (allowed, default_for) = (registry.allowed.clone(), registry.default_for.clone());
-            add(self, reach, registry.namespace.clone(), Source::File, allowed, default_for);
+            });
+            registries.push(Registry {
+                name: registry.name.clone(),
+                namespace: registry.namespace.clone(),
+                source: Source::File,
+                allowed: registry.allowed.clone(),
+                default_for: registry.default_for.clone(),
+                way: reach.as_ref().map(|reach| self.way(reach)),
+            });
+            reaches.extend(reach);
         }
+        let mut add = |sources: &mut Self, reach: Reach, namespace, source| {
+            registries.push(Registry {
+                name: reach.name.clone(),
+                namespace,
+                source,
+                allowed: Scope::All,
+                default_for: Scope::none(),
+                way: Some(sources.way(&reach)),
+            });
+            reaches.insert(reach);
+        };
         if let Some((name, url)) = self.flags.clone() {
             let reach = self.reach(name, Address { url, socket: None });
-            add(self, reach, None, Source::Flags, Scope::All, Scope::none());
+            add(self, reach, None, Source::Flags);
         }
         for (service, address) in self.services.clone() {
             // One that the file names is what the file says of it, for those Namespaces alone.
@@ -141,7 +144,7 @@ impl Sources {
                 continue;
             }
             let reach = self.reach(service.name, address);
-            add(self, reach, Some(service.namespace), Source::Service, Scope::All, Scope::none());
+            add(self, reach, Some(service.namespace), Source::Service);
         }
         self.clients.retain(|reach, _| reaches.contains(reach));
         self.file = file;
@@ -168,7 +171,7 @@ impl Sources {
         }
     }
 
-    fn client(&mut self, reach: &Reach) -> RegistryClient {
+    fn way(&mut self, reach: &Reach) -> Way {
         let make = || {
             RegistryClient::new(ClientSettings {
                 name: reach.name.clone(),
@@ -181,7 +184,8 @@ impl Sources {
                 metrics: self.defaults.metrics.clone(),
             })
         };
-        self.clients.entry(reach.clone()).or_insert_with(make).clone()
+        let client = self.clients.entry(reach.clone()).or_insert_with(make).clone();
+        Way { url: reach.url.clone(), client }
     }
 }
 
@@ -209,8 +213,14 @@ mod tests {
         (name, Address { url, socket: "127.0.0.1:8080".parse().ok() })
     }
 
+    /// The names of those that can be reached.
     fn names(configured: &Configured) -> Vec<&str> {
-        configured.registries.iter().map(|registry| registry.name.as_str()).collect()
+        let reachable = configured.registries.iter().filter(|registry| registry.way.is_some());
+        reachable.map(|registry| registry.name.as_str()).collect()
+    }
+
+    fn id(configured: &Configured) -> u64 {
+        configured.registries[0].way.as_ref().unwrap().client.id()
     }
 
     #[test]
@@ -228,19 +238,19 @@ mod tests {
     fn a_registry_that_stays_as_it_is_keeps_its_client() {
         let mut sources = sources(None);
         sources.set_listed("kubeflow", vec![service("one", "kubeflow")]);
-        let before = sources.configured().registries[0].client.id();
+        let before = id(&sources.configured());
         let (two, address) = service("two", "kubeflow");
         sources.set_service(two.clone(), Some(address));
         let configured = sources.configured();
         assert_eq!(names(&configured), ["one", "two"]);
-        assert_eq!(configured.registries[0].client.id(), before);
+        assert_eq!(id(&configured), before);
         let (one, mut moved) = service("one", "kubeflow");
         moved.socket = "127.0.0.2:8080".parse().ok();
         sources.set_service(one, Some(moved));
         sources.set_service(two, None);
         let configured = sources.configured();
         assert_eq!(names(&configured), ["one"]);
-        assert_ne!(configured.registries[0].client.id(), before, "another address is another connection");
+        assert_ne!(id(&configured), before, "another address is another connection");
     }
 
     #[test]

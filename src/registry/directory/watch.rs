@@ -41,7 +41,7 @@ impl Keeper {
 
     /// Reads the file now.
     pub(super) async fn read_file(&self, path: &PathBuf) -> Result<String, FileError> {
-        let text = tokio::fs::read_to_string(path).await?;
+        let text = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable)?;
         let registries = file::read(&text)?;
         self.change(|sources| sources.set_file(registries));
         Ok(text)

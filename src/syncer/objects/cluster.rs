@@ -40,7 +40,6 @@ const REPORTER: &str = "isvc-registrar";
 /// The InferenceServices of one cluster.
 pub struct ClusterObjects {
     client: Client,
-    events: Recorder,
 }
 
 /// A list, as far as it is read.
@@ -63,8 +62,7 @@ impl ClusterObjects {
     /// The objects that this client may see.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        let events = Recorder::new(client.clone(), Reporter { controller: REPORTER.into(), instance: None });
-        Self { client, events }
+        Self { client }
     }
 
     async fn request<T>(&self, request: HttpRequest<Vec<u8>>) -> Result<T, ObjectsError>
@@ -183,8 +181,11 @@ impl Objects for ClusterObjects {
                 uid: Some(uid.into()),
                 ..ObjectReference::default()
             };
-            let published =
-                tokio::time::timeout(REQUEST_LIMIT, self.events.publish(&event, &regarding)).await;
+            // A new one each time: a recorder that is kept takes a second Event of one reason for a repetition of the
+            // first, whose message it keeps. What is no news does not come here.
+            let reporter = Reporter { controller: REPORTER.into(), instance: None };
+            let recorder = Recorder::new(self.client.clone(), reporter);
+            let published = tokio::time::timeout(REQUEST_LIMIT, recorder.publish(&event, &regarding)).await;
             if let Ok(Err(error)) = published {
                 tracing::debug!(%error, reason = event.reason, "an Event could not be written");
             }

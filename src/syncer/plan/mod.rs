@@ -14,6 +14,7 @@
 //! | 5 | live | another of ours, DEPLOYED, untouched for the grace | UNDEPLOYED |
 //! | 6 | live, version label, ready or failed | its entry, `recorded` says something else | a record of its history |
 //! | 7 | never seen | ours, DEPLOYED, untouched for the grace | UNDEPLOYED |
+//! | 8 | live, named by `audit --take-over` | of the former cluster, made for this very name | our cluster's id |
 //!
 //! Row 1 takes an entry without our stamp only when it is the very one the object used, and row 5 takes none: an
 //! entry that is not ours is retired only after a deletion that was seen, and only by the object that had it.
@@ -25,7 +26,7 @@ mod tests;
 use std::time::Duration;
 
 use super::object::{IdLabel, Object};
-use crate::registration::ownership::{Claimant, Tie, tie};
+use crate::registration::ownership::{Claimant, Tie, made_for, tie};
 use crate::registration::{ClusterId, ObjectName, naming};
 use crate::registry::{DesiredState, EntryId, EntryPatch, EnvironmentId, InferenceService, NewServeModel};
 
@@ -36,6 +37,8 @@ pub use settle::RECORDED;
 pub struct Case<'a> {
     /// The cluster whose objects these are.
     pub cluster: &'a ClusterId,
+    /// A cluster that is no more, whose entries are taken over for the objects that are here.
+    pub former_cluster: Option<&'a ClusterId>,
     /// The name.
     pub name: &'a ObjectName,
     /// Whether its Namespace is watched: nothing is known of any other.
@@ -140,6 +143,8 @@ pub enum Row {
     Record = 6,
     /// No object of its name was ever seen.
     NeverSeen = 7,
+    /// It is still stamped with a cluster that is no more; planned only where one was named.
+    TakeOver = 8,
 }
 
 impl Row {
@@ -180,6 +185,13 @@ impl Write {
         matches!(&self.action, Action::Patch { patch, .. } if patch.desired_state == DesiredState::Undeployed)
     }
 
+    /// Whether it may be sent only after object and entry were both read again: it changes an entry's state, or whose
+    /// the entry is.
+    #[must_use]
+    pub fn needs_a_second_look(&self) -> bool {
+        self.row == Row::TakeOver || self.changes_state()
+    }
+
     /// Whether it sets an entry to the other state than the one it is in.
     #[must_use]
     pub fn changes_state(&self) -> bool {
@@ -207,7 +219,13 @@ pub fn plan(case: &Case<'_>) -> Plan {
         Sighting::Unknown => {}
         Sighting::Deleting(object) | Sighting::Gone(object) => row_1(case, object, &mut plan),
         Sighting::Live(live) if !live.object.opted_in() => row_2(case, live.object, &mut plan),
-        Sighting::Live(live) => rows_3_to_6(case, &live, &mut plan),
+        Sighting::Live(live) => {
+            row_8(case, &mut plan);
+            // All else is planned from what that leaves.
+            if plan.writes.is_empty() {
+                rows_3_to_6(case, &live, &mut plan);
+            }
+        }
         Sighting::NeverSeen => row_7(case, &mut plan),
     }
     if !case.rules.retire {
@@ -271,7 +289,8 @@ fn rows_3_to_6(case: &Case<'_>, live: &Live<'_>, plan: &mut Plan) {
     }
     // Row 5.
     for (at, shelf, entry) in deployed(case) {
-        let is_its = at == home && entry.id == its.id;
+        // Of a registry that is configured twice, by its URL and by its Service, every entry is there twice.
+        let is_its = entry.id == its.id && (at == home || entry == its);
         if !is_its && tie(entry, &case.claimant(shelf, Some(object))) == Some(Tie::Ours) {
             after_the_grace(case, Row::Former, at, entry, plan);
         }
@@ -283,6 +302,18 @@ fn row_7(case: &Case<'_>, plan: &mut Plan) {
         if tie(entry, &case.claimant(shelf, None)) == Some(Tie::Ours) {
             after_the_grace(case, Row::NeverSeen, at, entry, plan);
         }
+    }
+}
+
+fn row_8(case: &Case<'_>, plan: &mut Plan) {
+    let Some(former) = case.former_cluster else { return };
+    for (registry, shelf) in case.registries.iter().enumerate() {
+        let theirs = |entry: &&InferenceService| {
+            made_for(entry)
+                .is_some_and(|(cluster, object)| cluster == former.as_str() && object == *case.name)
+        };
+        let taken_over = shelf.entries.iter().filter(theirs).map(|entry| settle::take_over(case, entry));
+        plan.writes.extend(taken_over.map(|action| Write { row: Row::TakeOver, registry, action }));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an object's own entry should say, and what its history should hold: rows 4 and 6.
+//! What an object's own entry should say, and what its history should hold: rows 4, 6 and 8.
 
 use std::time::Duration;
 
@@ -63,6 +63,19 @@ pub(super) fn settle(
         custom_properties: Some(properties),
     };
     Some(Action::Patch { entry: entry.id, patch, differs })
+}
+
+/// Row 8: the PATCH that makes a former cluster's entry ours, and changes nothing else.
+pub(super) fn take_over(case: &Case<'_>, entry: &InferenceService) -> Action {
+    let mut properties = entry.custom_properties.clone();
+    set(&mut properties, CLUSTER, Some(case.cluster.as_str()));
+    let patch = EntryPatch {
+        desired_state: entry.desired_state,
+        model_version_id: None,
+        runtime: None,
+        custom_properties: Some(properties),
+    };
+    Action::Patch { entry: entry.id, patch, differs: vec![CLUSTER] }
 }
 
 /// Our properties and their values; `None` for one that should not be there.

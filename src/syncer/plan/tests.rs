@@ -24,6 +24,7 @@ struct Scene {
     elsewhere: Vec<InferenceService>,
     rules: Rules,
     watched: bool,
+    former_cluster: Option<ClusterId>,
     clock: Option<i64>,
 }
 
@@ -51,6 +52,7 @@ impl Scene {
             elsewhere: Vec::new(),
             rules: Rules { grace: GRACE, retire: true },
             watched: true,
+            former_cluster: None,
             clock: Some(NOW_MS),
         }
     }
@@ -65,6 +67,7 @@ impl Scene {
         let with = |home, entries| Shelf { home, environment: "3".parse().ok(), now_ms: self.clock, entries };
         plan(&Case {
             cluster: &cluster(),
+            former_cluster: self.former_cluster.as_ref(),
             name: &name,
             watched: self.watched,
             sighting: match self.sight {
@@ -300,7 +303,8 @@ fn row_5(
 
 #[test]
 fn row_5_reaches_a_former_registry() {
-    let scene = Scene { elsewhere: vec![settled()], ..Scene::new(Sight::Live, vec![settled()]) };
+    let there = with(settled(), |entry| entry.id = "9".parse().unwrap());
+    let scene = Scene { elsewhere: vec![there], ..Scene::new(Sight::Live, vec![settled()]) };
     let plan = scene.plan();
     assert_eq!((plan.writes.len(), plan.writes[0].row, plan.writes[0].registry), (1, Row::Former, 1));
 }
@@ -395,6 +399,43 @@ fn row_7(
 #[case::told_to_retire_nothing(Scene { rules: Rules { grace: GRACE, retire: false }, ..Scene::new(Gone, vec![settled()]) })]
 fn nothing_is_written_outside_the_table(#[case] scene: Scene) {
     assert_eq!(scene.plan(), Plan::default());
+}
+
+#[rstest]
+#[case::of_the_former_cluster(Sight::Live, property(settled(), "cluster", "before"), vec![(8, Some(100))])]
+#[case::retired_there(Sight::Live, undeployed(property(settled(), "cluster", "before")), vec![(8, Some(100))])]
+#[case::of_a_third_cluster(Sight::Live, property(settled(), "cluster", "west"), vec![(3, None)])]
+#[case::of_another_object(
+    Sight::Live,
+    property(property(settled(), "cluster", "before"), "name", "other"),
+    vec![(3, None)]
+)]
+#[case::without_an_object(NeverSeen, property(settled(), "cluster", "before"), vec![])]
+#[case::of_an_object_that_goes(Deleting, property(settled(), "cluster", "before"), vec![])]
+fn row_8(#[case] sight: Sight, #[case] entry: InferenceService, #[case] writes: Vec<(u8, Option<u32>)>) {
+    let scene = Scene { former_cluster: ClusterId::new("before").ok(), ..Scene::new(sight, vec![entry]) };
+    assert_eq!(scene.writes(), writes);
+}
+
+#[test]
+fn row_8_changes_the_cluster_and_nothing_else() {
+    let before = undeployed(property(settled(), "cluster", "before"));
+    let scene =
+        Scene { former_cluster: ClusterId::new("before").ok(), ..Scene::new(Sight::Live, vec![before]) };
+    let Action::Patch { patch, differs, .. } = &scene.plan().writes[0].action else { panic!("a PATCH") };
+    assert_eq!(*differs, ["cluster"]);
+    assert_eq!(patch.desired_state, DesiredState::Undeployed);
+    assert_eq!(patch.custom_properties.as_ref(), Some(&settled().custom_properties));
+}
+
+#[test]
+fn row_5_knows_an_entry_of_a_registry_that_is_configured_twice() {
+    let scene = Scene { elsewhere: vec![settled()], ..Scene::new(Sight::Live, vec![settled()]) };
+    assert_eq!(scene.writes(), []);
+    // Another registry may have given out the same id.
+    let other = with(settled(), |entry| entry.last_update_ms -= 1);
+    let scene = Scene { elsewhere: vec![other], ..Scene::new(Sight::Live, vec![settled()]) };
+    assert_eq!(scene.writes(), [(5, Some(100))]);
 }
 
 #[test]

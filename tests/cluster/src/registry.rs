@@ -25,7 +25,18 @@ const SERVICE: &str = "model-registry-service";
 #[derive(Debug, Clone)]
 pub struct Registry {
     url: String,
-    elsewhere: bool,
+    name: String,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The cluster's own, found by its Service.
+    Cluster,
+    /// Named by the environment variable.
+    Elsewhere,
+    /// The test's business.
+    Test,
 }
 
 impl Registry {
@@ -34,8 +45,16 @@ impl Registry {
         if let Ok(url) = env::var(ELSEWHERE) {
             // The chart gives rights in this namespace, with or without a registry in it.
             cluster.kubectl(&["create", "namespace", NAMESPACE]).await?.stdout()?;
-            return Ok(Self { url: url.trim_end_matches('/').to_owned(), elsewhere: true });
+            let url = url.trim_end_matches('/').to_owned();
+            let host = reqwest::Url::parse(&url).with_context(|| format!("${ELSEWHERE} is {url:?}"))?;
+            let name = host.host_str().with_context(|| format!("${ELSEWHERE} has no host"))?.to_owned();
+            return Ok(Self { url, name, origin: Origin::Elsewhere });
         }
+        Self::of_cluster(cluster).await
+    }
+
+    /// Brings up one of the cluster's own, wherever else there is one: for tests that stop it.
+    pub async fn of_cluster(cluster: &ControlPlane) -> Result<Self> {
         cluster.apply(MANIFEST).await?;
         let rollout =
             ["rollout", "status", "deployment/model-registry", "--namespace", NAMESPACE, "--timeout=120s"];
@@ -46,7 +65,13 @@ impl Registry {
         let address =
             ["get", "service", SERVICE, "--namespace", NAMESPACE, "--output=jsonpath={.spec.clusterIP}"];
         let address = cluster.kubectl(&address).await?.stdout()?;
-        Ok(Self { url: format!("http://{address}:8080"), elsewhere: false })
+        Ok(Self { url: format!("http://{address}:8080"), name: SERVICE.to_owned(), origin: Origin::Cluster })
+    }
+
+    /// One that the test itself started, and of which it tells the chart where need be.
+    #[must_use]
+    pub fn at(url: &str, name: &str) -> Self {
+        Self { url: url.to_owned(), name: name.to_owned(), origin: Origin::Test }
     }
 
     /// Where the tests reach it.
@@ -55,15 +80,15 @@ impl Registry {
         &self.url
     }
 
-    /// Whether it is one that this suite did not start, and cannot stop.
+    /// What the program calls it in messages.
     #[must_use]
-    pub fn is_elsewhere(&self) -> bool {
-        self.elsewhere
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The chart's values by which the program finds it: none where it is found by its Service.
     pub(crate) fn values(&self) -> Vec<String> {
-        if self.elsewhere { vec![format!("registry.url={}", self.url)] } else { Vec::new() }
+        if self.origin == Origin::Elsewhere { vec![format!("registry.url={}", self.url)] } else { Vec::new() }
     }
 
     /// Stops it: whoever asks it finds nobody. Only the cluster's own can be stopped.
@@ -77,7 +102,7 @@ impl Registry {
     }
 
     async fn scale(&self, cluster: &ControlPlane, replicas: u8) -> Result<()> {
-        ensure!(!self.elsewhere, "${ELSEWHERE} names a registry that this test would have to stop");
+        ensure!(self.origin == Origin::Cluster, "{} is not the suite's to stop", self.url);
         let replicas = format!("--replicas={replicas}");
         let scale = ["scale", "deployment/model-registry", "--namespace", NAMESPACE, &replicas];
         cluster.kubectl(&scale).await?.stdout()?;
@@ -105,6 +130,25 @@ impl Registry {
     /// PATCH of an entity.
     pub async fn patch(&self, path: &str, body: &Value) -> Result<Value> {
         answer(reqwest::Method::PATCH, &self.path(path), Some(body)).await
+    }
+
+    /// Sets what is wrong with an embedded registry from now on (`docs/embedded-registry.md`); `{}` is nothing.
+    pub async fn set_faults(&self, faults: &Value) -> Result<()> {
+        answer(reqwest::Method::PUT, &format!("{}/faults", self.url), Some(faults)).await.map(drop)
+    }
+
+    /// What an embedded registry was asked lately: `method`, `target` and `status`, the oldest first.
+    pub async fn requests(&self) -> Result<Vec<Value>> {
+        let requests = answer(reqwest::Method::GET, &format!("{}/requests", self.url), None).await?;
+        Ok(serde_json::from_value(requests)?)
+    }
+
+    /// Has an embedded registry forget what it was asked so far.
+    pub async fn forget_requests(&self) -> Result<()> {
+        let url = format!("{}/requests", self.url);
+        let response = reqwest::Client::builder().no_proxy().build()?.delete(&url).send().await?;
+        ensure!(response.status().is_success(), "DELETE {url} answers {}", response.status());
+        Ok(())
     }
 
     fn path(&self, path: &str) -> String {
