@@ -52,25 +52,29 @@ impl Size {
 }
 
 /// A review by the name that figures about it have.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// What and how large.
-    pub name: &'static str,
-    /// The review.
-    pub body: Vec<u8>,
+    name: &'static str,
+    operation: fn(Size) -> Vec<u8>,
+    size: Size,
 }
 
 /// The reviews whose way through the program is measured step by step.
-#[must_use]
-pub fn cases() -> [Case; 6] {
-    [
-        Case { name: "small create", body: create(Size::Small) },
-        Case { name: "small update", body: update(Size::Small) },
-        Case { name: "4 kB create", body: create(Size::Usual) },
-        Case { name: "4 kB update", body: update(Size::Usual) },
-        Case { name: "3 MiB create", body: create(Size::Large) },
-        Case { name: "3 MiB update", body: update(Size::Large) },
-    ]
+pub const CASES: [Case; 6] = [
+    Case { name: "small create", operation: create, size: Size::Small },
+    Case { name: "small update", operation: update, size: Size::Small },
+    Case { name: "4 kB create", operation: create, size: Size::Usual },
+    Case { name: "4 kB update", operation: update, size: Size::Usual },
+    Case { name: "3 MiB create", operation: create, size: Size::Large },
+    Case { name: "3 MiB update", operation: update, size: Size::Large },
+];
+
+impl Case {
+    /// The review.
+    #[must_use]
+    pub fn body(&self) -> Vec<u8> {
+        (self.operation)(self.size)
+    }
 }
 
 impl fmt::Display for Case {

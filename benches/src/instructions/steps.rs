@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use registrar_benches::path::Path;
-use registrar_benches::reviews::{Case, cases};
+use registrar_benches::reviews::{CASES, Case};
 
 /// One step of one review.
 pub(crate) struct Step {
@@ -23,7 +23,7 @@ impl Step {
     /// All of them.
     pub(crate) fn all() -> Vec<Self> {
         let works = [Work::Read, Work::Decide, Work::Answer].into_iter();
-        works.flat_map(|work| cases().map(|case| Self { work, case })).collect()
+        works.flat_map(|work| CASES.map(|case| Self { work, case })).collect()
     }
 
     /// Its name in the file of accepted figures.
@@ -39,7 +39,7 @@ impl Step {
     /// Does it once.
     pub(crate) fn run(&self) {
         let path = Path::default();
-        let body = &self.case.body;
+        let body = &self.case.body();
         let request = path.read(body);
         let decision = path.decide(&request);
         match self.work {
