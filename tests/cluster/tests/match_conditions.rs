@@ -33,8 +33,8 @@ impl Scene {
     async fn configure(&self, values: &[&str]) -> Result<()> {
         let chart = workspace::chart();
         let chart = chart.to_str().context("a path that is no text")?;
-        let mut arguments = vec!["template", &self.namespace, chart, "--show-only", "templates/webhook.yaml"];
-        arguments.extend(["--set", "certificate.existingSecret=unused"]);
+        let mut arguments =
+            vec!["template", &self.namespace, chart, "--show-only", "templates/webhook-configuration.yaml"];
         for value in values {
             arguments.extend(["--set-json", value]);
         }
