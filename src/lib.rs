@@ -19,6 +19,7 @@ pub mod audit;
 pub mod certs;
 pub mod cli;
 pub mod demo;
+mod dns_name;
 pub mod kserve;
 pub mod metrics;
 pub mod namespaced_name;

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest label of a DNS name: a Namespace's name is one.
-const MAX_NAMESPACE: usize = 63;
-/// Longest DNS name: what an object may be named.
-const MAX_NAME: usize = 253;
+use crate::dns_name::{is_label, is_subdomain};
 
 /// An object's Namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,17 +38,12 @@ impl FromStr for NamespacedName {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (namespace, name) = text.split_once('/').ok_or(NamespacedNameError)?;
-        let good = is_label(namespace)
-            && namespace.len() <= MAX_NAMESPACE
-            && name.split('.').all(is_label)
-            && name.len() <= MAX_NAME;
-        if good { Ok(Self::new(namespace, name)) } else { Err(NamespacedNameError) }
+        if is_label(namespace) && is_subdomain(name) {
+            Ok(Self::new(namespace, name))
+        } else {
+            Err(NamespacedNameError)
+        }
     }
-}
-
-fn is_label(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !text.is_empty() && text.chars().all(allowed) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `isvc-registrar syncer`: flags, and the wiring of the syncer.
 
 use std::net::{SocketAddr, TcpListener};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::go_controller::GoController;
 use super::{ProgramArgs, RegistriesArgs, cluster, duration};
 use crate::metrics::Metrics;
+use crate::namespaced_name::NamespacedName;
 use crate::server::{Health, Limits, Part, health, stop_signal};
 use crate::syncer::cluster_lease::ClusterLease;
 use crate::syncer::objects::cluster::ClusterObjects;
@@ -36,7 +36,7 @@ pub struct SyncerArgs {
 
     /// Lease by which replicas agree on which of them acts [default: isvc-registrar-syncer in this Namespace]
     #[arg(long, env = "ISVC_REGISTRAR_LEASE", value_name = "NAMESPACE/NAME")]
-    pub lease: Option<LeaseName>,
+    pub lease: Option<NamespacedName>,
 
     /// Act without a Lease: only where this is the one replica there is
     #[arg(long, env = "ISVC_REGISTRAR_NO_LEASE", conflicts_with = "lease")]
@@ -77,26 +77,6 @@ pub struct SyncerArgs {
     /// The program.
     #[command(flatten)]
     pub program: ProgramArgs,
-}
-
-/// Where a Lease is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseName {
-    namespace: String,
-    name: String,
-}
-
-impl FromStr for LeaseName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
-            }
-            _ => Err("write it as NAMESPACE/NAME".into()),
-        }
-    }
 }
 
 /// Works until SIGTERM, and then until the last write has ended.
@@ -150,7 +130,7 @@ pub(super) async fn run(args: SyncerArgs) -> anyhow::Result<()> {
     let give_up = CancellationToken::new();
     let holding = (!args.no_lease).then(|| {
         let namespace = client.default_namespace().to_owned();
-        let name = args.lease.unwrap_or_else(|| LeaseName { namespace, name: LEASE.to_owned() });
+        let name = args.lease.unwrap_or_else(|| NamespacedName::new(namespace, LEASE));
         let leases = ClusterLease::new(client, &name.namespace, &name.name);
         let (fence, give_up) = (fence, give_up.clone());
         tokio::spawn(async move { lease::hold(&leases, identity(), &fence, give_up).await })
@@ -195,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_lease_has_a_namespace_and_a_name() {
-        let good = LeaseName { namespace: "kubeflow".into(), name: "syncer".into() };
+        let good = NamespacedName::new("kubeflow", "syncer");
         assert_eq!("kubeflow/syncer".parse(), Ok(good));
         for bad in ["", "syncer", "/syncer", "kubeflow/", "a/b/c"] {
-            assert!(bad.parse::<LeaseName>().is_err(), "{bad:?}");
+            assert!(bad.parse::<NamespacedName>().is_err(), "{bad:?}");
         }
     }
 

@@ -1,10 +1,9 @@
 //! The keys of the labels and the annotation that this program reads, under one prefix.
 
+use crate::dns_name::is_subdomain;
+
 /// Prefix of Kubeflow; OpenDataHub has `modelregistry.opendatahub.io`.
 pub const DEFAULT_PREFIX: &str = "modelregistry.kubeflow.org";
-
-/// A Kubernetes label prefix is a DNS subdomain of at most so many characters.
-const LONGEST_PREFIX: usize = 253;
 
 /// A prefix that Kubernetes would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,15 +32,7 @@ pub struct LabelKeys {
 impl LabelKeys {
     /// The keys under a prefix.
     pub fn new(prefix: &str) -> Result<Self, LabelPrefixError> {
-        let is_label = |label: &str| {
-            !label.is_empty()
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        };
-        if prefix.len() > LONGEST_PREFIX || !prefix.split('.').all(is_label) {
+        if !is_subdomain(prefix) {
             return Err(LabelPrefixError(prefix.to_owned()));
         }
         let key = |name: &str| format!("{prefix}/{name}");

@@ -9,6 +9,7 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+use crate::dns_name::{is_label, is_subdomain};
 use crate::kserve::{InferenceService, KSERVE_FINALIZER, LabelKeys};
 use crate::registration::{Effects, ObjectName, Wanted};
 
@@ -91,7 +92,7 @@ pub fn decide(request: &Request, policies: &Policies, keys: &LabelKeys) -> Decis
         return untouched(Row::NotOurs);
     };
     // The API server checks names after mutating admission. What it is about to refuse gets no entry.
-    if !is_dns_name(namespace) || request.object_name().is_some_and(|name| !is_dns_name(name)) {
+    if !is_label(namespace) || request.object_name().is_some_and(|name| !is_subdomain(name)) {
         return untouched(Row::NotOurs);
     }
     // Row 2: it is being deleted.
@@ -106,18 +107,6 @@ pub fn decide(request: &Request, policies: &Policies, keys: &LabelKeys) -> Decis
         (Operation::Update, None) => untouched(Row::Else),
         _ => table.create(),
     }
-}
-
-/// Names of objects and Namespaces are DNS names of at most so many characters (a Kubernetes rule).
-const LONGEST_NAME: usize = 253;
-
-/// Whether the API server takes this for a name.
-fn is_dns_name(name: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    (1..=LONGEST_NAME).contains(&name.len())
-        && name.bytes().all(|byte| is_inner(byte) || matches!(byte, b'-' | b'.'))
-        && name.bytes().next().is_some_and(is_inner)
-        && name.bytes().last().is_some_and(is_inner)
 }
 
 /// The rows for one object.

@@ -211,6 +211,7 @@ fn an_update(#[case] old: &str, #[case] new: &str, #[case] want: &str) {
 #[case::no_namespace("/request/namespace", json!(""))]
 #[case::no_name_of_a_namespace("/request/namespace", json!("team/a"))]
 #[case::no_name("/request/object/metadata/name", json!("scorer/7"))]
+#[case::a_name_with_nothing_between_dots("/request/object/metadata/name", json!("a..b"))]
 #[case::a_name_in_two_lines("/request/object/metadata/name", json!("a\nb"))]
 #[case::a_name_that_is_too_long("/request/object/metadata/name", json!("n".repeat(254)))]
 #[case::no_object("/request/object", json!(null))]
