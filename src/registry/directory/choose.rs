@@ -340,6 +340,11 @@ mod tests {
     // 2: label /name, with or without /namespace
     #[case::name("one", None, "one")]
     #[case::of_the_flags("flags", None, "flags")]
+    #[case::of_the_flags_in_a_namespace(
+        "flags",
+        Some("kubeflow"),
+        "no configured registry is called kubeflow/flags"
+    )]
     #[case::name_in_another_namespace("two", None, "no configured registry is called two")]
     #[case::name_and_namespace("two", Some("other"), "two")]
     #[case::wrong_namespace("one", Some("other"), "no configured registry is called other/one")]
