@@ -14,8 +14,9 @@ use anyhow::{Context, Result, bail, ensure};
 /// The environment variable by which a caller points at a folder of control plane programs of their own.
 const CALLERS_TOOLS: &str = "KUBEBUILDER_ASSETS";
 
-/// Cargo puts this file at the root of every target folder, wherever `CARGO_TARGET_DIR` moved it.
-const TARGET_MARK: &str = "CACHEDIR.TAG";
+/// What Cargo puts at the root of a target folder, wherever `CARGO_TARGET_DIR` moved it: the tag only in a folder that
+/// Cargo itself made, the other one unless `CARGO_CACHE_RUSTC_INFO` is 0.
+const TARGET_MARKS: [&str; 2] = ["CACHEDIR.TAG", ".rustc_info.json"];
 
 /// The folder of this crate; the chart and the fixtures are found from here.
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
@@ -37,7 +38,7 @@ pub fn target() -> Result<PathBuf> {
     let program = env::current_exe().context("cannot tell where the running test binary is")?;
     program
         .ancestors()
-        .find(|folder| folder.join(TARGET_MARK).exists())
+        .find(|folder| TARGET_MARKS.iter().any(|mark| folder.join(mark).exists()))
         .map(Path::to_path_buf)
         .with_context(|| format!("{} is in no target folder of Cargo's: run it by cargo", program.display()))
 }
