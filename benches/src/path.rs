@@ -2,7 +2,7 @@
 //!
 //! What the registry would say is made up front, so that what is measured is the program's own work.
 
-use isvc_registrar::admission::{Decision, Policies, Reply, Request, Review, conclude, decide, respond};
+use isvc_registrar::admission::{Decision, Policies, Reply, Request, conclude, decide, respond};
 use isvc_registrar::kserve::LabelKeys;
 use isvc_registrar::registration::ownership::Tie;
 use isvc_registrar::registration::{Origin, Registered};
@@ -39,7 +39,7 @@ impl Path {
     /// If the body is no review.
     #[must_use]
     pub fn read(&self, body: &[u8]) -> Request {
-        Review::read(body).expect("every body here is a review")
+        Request::read(body, &self.keys).expect("every body here is a review")
     }
 
     /// What the table says.

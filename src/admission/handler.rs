@@ -19,7 +19,7 @@ use super::deadline;
 use super::decide::{Action, Decision, OurLabels, Question, decide};
 use super::policy::{Mode, Policies};
 use super::respond::respond;
-use super::review::{Request, Review};
+use super::review::Request;
 use crate::kserve::LabelKeys;
 use crate::metrics::ReviewMetrics;
 use crate::namespaces::Namespaces;
@@ -75,12 +75,12 @@ async fn mutate(
         Ok(body) => body,
         Err(error) => return (error.status(), format!("{error}\n")).into_response(),
     };
-    let request = match Review::read(&body.bytes) {
+    let webhook = &served.webhook;
+    let request = match Request::read(&body.bytes, &webhook.keys) {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     drop(body);
-    let webhook = &served.webhook;
     let deadline = received + deadline::of_review(query.as_deref()).min(webhook.registry_limit);
     let answer = webhook.review(&request, deadline).await;
     webhook.metrics.answered(request.operation, answer.outcome, answer.allowed(), received.elapsed());

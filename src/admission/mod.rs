@@ -23,4 +23,4 @@ pub use decide::{Action, Decision, OurLabels, Question, Refusals, Row, decide};
 pub use handler::{PATH, Webhook, router};
 pub use policy::{Mode, OnMissing, Policies, Severity};
 pub use respond::respond;
-pub use review::{Operation, Request, Review, ReviewError};
+pub use review::{Operation, Request, ReviewError};

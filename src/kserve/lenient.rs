@@ -123,32 +123,45 @@ impl<'de, T: Members> Visitor<'de> for Lenient<T> {
     passes_over!(@list T::default());
 }
 
-/// A text; anything else counts as absent.
-#[derive(Debug, Default)]
-pub(crate) struct Text(pub(crate) Option<String>);
+/// A text, borrowed where it holds no escape; anything else counts as absent.
+pub(crate) struct Borrowed<'de>(pub(crate) Option<Cow<'de, str>>);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for Borrowed<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AnyText;
 
         impl<'de> Visitor<'de> for AnyText {
-            type Value = Text;
+            type Value = Borrowed<'de>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("a text, or anything")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-                Ok(Text(Some(text.to_owned())))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Borrowed<'de>, E> {
+                Ok(Borrowed(Some(Cow::Borrowed(text))))
             }
 
-            passes_over!(@null Text(None));
-            passes_over!(@scalars Text(None));
-            passes_over!(@list Text(None));
-            passes_over!(@map Text(None));
+            fn visit_str<E>(self, text: &str) -> Result<Borrowed<'de>, E> {
+                Ok(Borrowed(Some(Cow::Owned(text.to_owned()))))
+            }
+
+            passes_over!(@null Borrowed(None));
+            passes_over!(@scalars Borrowed(None));
+            passes_over!(@list Borrowed(None));
+            passes_over!(@map Borrowed(None));
         }
 
         deserializer.deserialize_any(AnyText)
+    }
+}
+
+/// A text of its own; anything else counts as absent.
+#[derive(Debug, Default)]
+pub(crate) struct Text(pub(crate) Option<String>);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Borrowed::deserialize(deserializer).map(|text| Self(text.0.map(Cow::into_owned)))
     }
 }
 

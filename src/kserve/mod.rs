@@ -2,7 +2,7 @@
 //!
 //! Goes in: the object as JSON, from an admission review, a watch or a file, well-typed or not. Comes out: an
 //! [`InferenceService`] of a few hundred bytes. What stays true: reading never fails on a part that is ill-typed
-//! (that part counts as absent, or as no id); one pass over the text; both shapes of a predictor, with `model` or
+//! (that part counts as absent, or as no id); one pass over the text, or only over the metadata; both shapes of a predictor, with `model` or
 //! with a framework field, give the same runtime.
 
 mod fingerprint;
@@ -12,6 +12,7 @@ mod object;
 mod status;
 
 pub use labels::{DEFAULT_PREFIX, LabelKeys, LabelPrefixError};
+pub(crate) use object::OursAlone;
 pub use object::{InferenceService, Metadata, Predictor, Texts};
 pub use status::{Readiness, Status};
 

@@ -71,7 +71,8 @@ impl Texts {
         self.kept.iter().find(|(kept, _)| **kept == *key).map(|(_, value)| &**value)
     }
 
-    /// Whether both maps hold the same, also in what was not kept.
+    /// Whether both maps of labels hold the same, also in what was not kept. Annotations that are not ours are
+    /// not even looked at.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         self.all == other.all
@@ -83,19 +84,17 @@ impl Texts {
         self.is_map
     }
 
-    fn take_if<'de, A>(&mut self, ours: fn(&str) -> bool, key: &str, members: &mut A) -> Result<(), A::Error>
+    fn keep<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<&str, A::Error> {
+        let value = members.next_value::<Text>()?.0.unwrap_or_default();
+        let (_, value) = self.kept.push_mut((key.into(), value.into()));
+        Ok(value)
+    }
+
+    fn keep_if<'de, A>(&mut self, is_ours: bool, key: &str, members: &mut A) -> Result<(), A::Error>
     where
         A: MapAccess<'de>,
     {
-        if ours(key) {
-            let value = members.next_value::<Text>()?.0.unwrap_or_default();
-            self.all.add_member(key, Fingerprint::of(&value));
-            self.kept.push((key.into(), value.into()));
-        } else {
-            let value = members.next_value::<Fingerprint>()?;
-            self.all.add_member(key, value);
-        }
-        Ok(())
+        if is_ours { self.keep(key, members).map(drop) } else { members.next_value::<IgnoredAny>().map(drop) }
     }
 }
 
@@ -141,6 +140,48 @@ impl Members for InferenceService {
     }
 }
 
+/// An object of which nothing is read but its name, our labels and our annotation, and whether it is being deleted: a
+/// fraction of the work. All else looks absent.
+#[derive(Default)]
+pub(crate) struct OursAlone(InferenceService);
+
+impl From<OursAlone> for InferenceService {
+    fn from(read: OursAlone) -> Self {
+        read.0
+    }
+}
+
+impl<'de> Deserialize<'de> for OursAlone {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(|map| map.0)
+    }
+}
+
+impl Members for OursAlone {
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
+        match key {
+            "metadata" => self.0.metadata = members.next_value::<Map<OursInMetadata>>()?.0.0,
+            _ => drop(members.next_value::<IgnoredAny>()?),
+        }
+        Ok(())
+    }
+}
+
+/// The metadata of such an object.
+#[derive(Default)]
+struct OursInMetadata(Metadata);
+
+impl Members for OursInMetadata {
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
+        match key {
+            "labels" => self.0.labels = members.next_value::<Map<OurLabels>>()?.0.0,
+            "name" | "deletionTimestamp" | "annotations" => self.0.take(key, members)?,
+            _ => drop(members.next_value::<IgnoredAny>()?),
+        }
+        Ok(())
+    }
+}
+
 impl Members for Metadata {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
         let text = |text: Text| text.0.filter(|text| !text.is_empty());
@@ -169,7 +210,27 @@ impl Members for Labels {
     }
 
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
-        self.0.take_if(may_be_our_label, key, members)
+        let value = if may_be_our_label(key) {
+            Fingerprint::of(self.0.keep(key, members)?)
+        } else {
+            members.next_value()?
+        };
+        self.0.all.add_member(key, value);
+        Ok(())
+    }
+}
+
+/// Texts of which the labels that may be ours are kept, and nothing of the others.
+#[derive(Default)]
+struct OurLabels(Texts);
+
+impl Members for OurLabels {
+    fn map() -> Self {
+        Self(Texts { is_map: true, ..Texts::default() })
+    }
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
+        self.0.keep_if(may_be_our_label(key), key, members)
     }
 }
 
@@ -183,7 +244,7 @@ impl Members for Annotations {
     }
 
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
-        self.0.take_if(may_be_our_annotation, key, members)
+        self.0.keep_if(may_be_our_annotation(key), key, members)
     }
 }
 

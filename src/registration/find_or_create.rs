@@ -5,12 +5,10 @@ use super::naming;
 use super::outcome::{Archived, Effects, Invalid, NotRegistered, Origin, Registered, Wanted};
 use super::ownership::{Claimant, Tie, properties, tie};
 use crate::registry::{
-    DesiredState, EnvironmentId, InferenceService, LifecycleState, ModelVersion, ModelVersionId, NewEntry,
-    RegisteredModel, RegisteredModelId, RegistryClient, RegistryError, ServingEnvironment, Unavailability,
+    Connection, DesiredState, EnvironmentId, InferenceService, LifecycleState, ModelVersion, ModelVersionId,
+    NewEntry, RegisteredModel, RegisteredModelId, RegistryClient, RegistryError, ServingEnvironment,
+    Unavailability,
 };
-
-/// How often a create is sent: once more after an answer that was lost without a trace in the registry.
-pub(super) const CREATE_ATTEMPTS: u32 = 2;
 
 impl From<RegistryError> for NotRegistered {
     fn from(error: RegistryError) -> Self {
@@ -291,9 +289,9 @@ impl Search<'_> {
             desired_state: DesiredState::Deployed,
             custom_properties: properties(self.cluster, &self.wanted.object, self.wanted.uid.as_deref()),
         };
-        let mut attempt = 1;
+        let mut over = Connection::Kept;
         loop {
-            let error = match self.registry.create_entry(&entry).await {
+            let error = match self.registry.create_entry(&entry, over).await {
                 Ok(created) => return Ok(Some((created, Origin::Created, Tie::Ours))),
                 Err(error) => error,
             };
@@ -308,15 +306,16 @@ impl Search<'_> {
                 }
                 // Refused for good; or missing: the environment was there a moment ago, so the database is down.
                 RegistryError::Refused { .. } | RegistryError::Missing { .. } => return Err(error.into()),
-                // The answer is lost, and maybe the request too: what there is tells which.
+                // The answer is lost, and maybe the request too: what there is tells which. Once more, then, for a
+                // kept connection may have been closed by the other side; what a new one loses stays lost.
                 RegistryError::Unavailable(_) => {
                     if let Some(there) = self.registry.entry_named(environment, name).await? {
                         return Ok(self.usable(environment, there));
                     }
-                    if attempt == CREATE_ATTEMPTS {
+                    if over == Connection::New {
                         return Err(error.into());
                     }
-                    attempt += 1;
+                    over = Connection::New;
                 }
             }
         }

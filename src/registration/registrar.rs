@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::find_or_create::{self, CREATE_ATTEMPTS, Environments, Labelled, find_or_create};
+use super::find_or_create::{self, Environments, Labelled, find_or_create};
 use super::identity::{ClusterId, ObjectName};
 use super::outcome::{Archived, Effects, Invalid, NotRegistered, Registered, Wanted};
 use super::shared_call::{BrokenOff, SharedCalls};
 use crate::registry::{
-    EnvironmentId, ModelVersionId, RegisteredModelId, RegistryClient, RegistryError, Unavailability,
+    Connection, EnvironmentId, ModelVersionId, RegisteredModelId, RegistryClient, RegistryError,
+    Unavailability,
 };
 
 /// Environments remembered before all are forgotten: more than clusters have Namespaces, and 1 MB at most.
@@ -193,9 +194,9 @@ impl Environments for Remembered<'_> {
 
 impl Remembered<'_> {
     async fn post(&self, name: &str) -> Result<EnvironmentId, NotRegistered> {
-        let mut attempt = 1;
+        let mut over = Connection::Kept;
         loop {
-            let error = match self.registry.create_environment(name).await {
+            let error = match self.registry.create_environment(name, over).await {
                 Ok(id) => return Ok(id),
                 Err(error) => error,
             };
@@ -207,10 +208,10 @@ impl Remembered<'_> {
             if let Some(environment) = self.registry.environment(name).await? {
                 return Ok(environment.id);
             }
-            if !lost || attempt == CREATE_ATTEMPTS {
+            if !lost || over == Connection::New {
                 return Err(error.into());
             }
-            attempt += 1;
+            over = Connection::New;
         }
     }
 }

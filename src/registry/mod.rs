@@ -12,7 +12,7 @@ pub mod ids;
 mod properties;
 mod types;
 
-pub use client::{ApiChoice, ApiVersion, ClientSettings, RegistryClient};
+pub use client::{ApiChoice, ApiVersion, ClientSettings, Connection, RegistryClient};
 pub use error::{RegistryError, Unavailability};
 pub use ids::{EntryId, EnvironmentId, ModelVersionId, RegisteredModelId};
 pub use properties::CustomProperties;

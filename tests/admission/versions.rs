@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use isvc_registrar::registry::embedded::{Api, Faults};
-use isvc_registrar::registry::{ApiChoice, RegistryClient};
+use isvc_registrar::registry::{ApiChoice, Connection, RegistryClient};
 use rstest::rstest;
 
 use crate::reviews::Review;
@@ -100,7 +100,7 @@ async fn names_with_wildcards_are_found_exactly() {
     let names = ["team_a", "teamXa", "team%a", "team-long-a", r"team\_a", r"team\a"];
     for name in names {
         assert_eq!(client.environment(name).await, Ok(None), "{name:?} is not there yet");
-        client.create_environment(name).await.expect("an environment");
+        client.create_environment(name, Connection::Kept).await.expect("an environment");
     }
     for name in names {
         let found = client.environment(name).await.expect("an answer").expect("the environment");

@@ -13,7 +13,11 @@ const RETIRED: usize = 1_200;
 /// Retired entries of this cluster, as years of use leave them.
 async fn seed(scene: &Scene) {
     let text = |value: &str| json!({"metadataType": "MetadataStringValue", "string_value": value});
-    let environment = scene.client().create_environment(NAMESPACE).await.unwrap();
+    let environment = scene
+        .client()
+        .create_environment(NAMESPACE, isvc_registrar::registry::Connection::Kept)
+        .await
+        .unwrap();
     let mut lines = String::new();
     for at in 0..RETIRED {
         let body = json!({"name": format!("old-{at}"), "registeredModelId": MODEL.to_string(),

@@ -10,7 +10,11 @@ async fn post(scene: &Scene, entry_name: &str, properties: serde_json::Value) ->
     let base = format!("{}/api/model_registry/v1", scene.server.url());
     let environment = match scene.client().environment(NAMESPACE).await.unwrap() {
         Some(environment) => environment.id,
-        None => scene.client().create_environment(NAMESPACE).await.unwrap(),
+        None => scene
+            .client()
+            .create_environment(NAMESPACE, isvc_registrar::registry::Connection::Kept)
+            .await
+            .unwrap(),
     };
     let body = json!({"name": entry_name, "registeredModelId": MODEL.to_string(),
         "servingEnvironmentId": environment, "customProperties": properties});

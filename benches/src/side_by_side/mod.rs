@@ -4,12 +4,14 @@
 //! part is a process of its own: the load, the bare handler, the registry, the webhook. A figure is one of ours by one
 //! of the reference's, taken in turns; times by the clock say nothing on a machine that others use.
 
+mod cluster;
 mod connection;
 mod lines;
 pub(crate) mod load;
 mod program;
 pub(crate) mod reference;
 mod scene;
+mod syncer;
 mod table;
 mod target;
 

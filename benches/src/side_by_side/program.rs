@@ -20,6 +20,13 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(1);
 /// Length of the kernel's clock tick in `/proc`, which is the same on every Linux.
 const TICK: Duration = Duration::from_millis(10);
 
+/// A command of this program, whose end is the end of what it runs, also after a kill.
+pub(crate) fn command(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}
+
 /// A running program. It is ended when this is dropped.
 pub(crate) struct Program {
     child: Child,
@@ -36,14 +43,24 @@ impl Program {
     }
 
     /// Waits for something to become true, for as long as the program runs.
-    pub(crate) fn wait_until(&mut self, mut ready: impl FnMut() -> bool) -> anyhow::Result<()> {
+    pub(crate) fn wait_until(&mut self, ready: impl FnMut() -> bool) -> anyhow::Result<()> {
+        self.wait_until_within(START_LIMIT, LOOK_AGAIN_AFTER, ready)
+    }
+
+    /// The same, for what may take longer.
+    pub(crate) fn wait_until_within(
+        &mut self,
+        limit: Duration,
+        look_again_after: Duration,
+        mut ready: impl FnMut() -> bool,
+    ) -> anyhow::Result<()> {
         let started = Instant::now();
         while !ready() {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the {} has ended: {status}", self.name);
             }
-            ensure!(started.elapsed() < START_LIMIT, "the {} does not get ready", self.name);
-            std::thread::sleep(LOOK_AGAIN_AFTER);
+            ensure!(started.elapsed() < limit, "the {} does not get ready", self.name);
+            std::thread::sleep(look_again_after);
         }
         Ok(())
     }
@@ -55,9 +72,18 @@ impl Program {
 
     /// Bytes of memory that it holds now.
     pub(crate) fn memory(&self) -> anyhow::Result<u64> {
+        self.bytes("VmRSS:")
+    }
+
+    /// The most bytes of memory that it ever held.
+    pub(crate) fn peak_memory(&self) -> anyhow::Result<u64> {
+        self.bytes("VmHWM:")
+    }
+
+    fn bytes(&self, what: &str) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse()?;
+        let found = status.lines().find_map(|line| line.strip_prefix(what)).context("no such line")?;
+        let kilobytes: u64 = found.trim().trim_end_matches(" kB").parse()?;
         Ok(kilobytes << 10)
     }
 
@@ -88,7 +114,7 @@ pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
 
 /// Puts a load on somebody from a process of its own.
 pub(crate) fn put_load(plan: &Plan) -> anyhow::Result<Report> {
-    let mut load = Command::new(std::env::current_exe()?)
+    let mut load = command(&std::env::current_exe()?)
         .arg("load")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -14,8 +14,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::load::{Plan, Until};
-use super::program::{Program, free_address};
+use super::program::{Program, command, free_address};
 use super::target::{Reviews, Target};
+
+/// The id of the cluster whose objects are registered.
+pub(crate) const CLUSTER: &str = "benchmark";
 
 /// How often and how long things are measured.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +41,15 @@ impl Effort {
     pub(crate) fn operations(self, full: u64) -> u64 {
         (full / self.divisor).max(1)
     }
+}
+
+/// Entries that a registry has from the start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Entries {
+    /// Deployed, and of nobody that is asked about.
+    OfOthers(u64),
+    /// Of objects of this cluster that went long ago.
+    Retired(u64),
 }
 
 /// The folder and what is in it.
@@ -72,11 +84,16 @@ impl Scene {
     }
 
     /// A registry with the model, its version and the environment, and so many entries of other objects.
-    pub(crate) fn registry(&self, entries: usize) -> anyhow::Result<Listening> {
+    pub(crate) fn registry(&self, entries: u64) -> anyhow::Result<Listening> {
+        self.registry_with(Entries::OfOthers(entries))
+    }
+
+    /// The same with these entries.
+    pub(crate) fn registry_with(&self, entries: Entries) -> anyhow::Result<Listening> {
         let seed = self.path("seed.jsonl");
         std::fs::write(&seed, seed_lines(entries)?)?;
         let address = free_address()?;
-        let mut command = Command::new(&self.program);
+        let mut command = command(&self.program);
         command.arg("registry").args(["--listen", &address.to_string(), "--seed"]).arg(seed);
         self.listening("registry", &mut command, address)
     }
@@ -95,10 +112,10 @@ impl Scene {
     }
 
     fn webhook_command(&self, registry: SocketAddr, listen: SocketAddr, health: SocketAddr) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = command(&self.program);
         command
             .arg("webhook")
-            .args(["--cluster-id", "benchmark", "--registry-url", &format!("http://{registry}")])
+            .args(["--cluster-id", CLUSTER, "--registry-url", &format!("http://{registry}")])
             .args(["--listen", &listen.to_string(), "--health-listen", &health.to_string()]);
         self.with_certificate(&mut command);
         command
@@ -107,7 +124,7 @@ impl Scene {
     /// The bare handler.
     pub(crate) fn reference(&self) -> anyhow::Result<Listening> {
         let address = free_address()?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = command(&std::env::current_exe()?);
         command.arg("reference").args(["--listen", &address.to_string()]);
         self.with_certificate(&mut command);
         self.listening("reference", &mut command, address)
@@ -115,7 +132,7 @@ impl Scene {
 
     /// A load of reviews.
     pub(crate) fn reviews(&self, to: &Listening, reviews: Reviews, workers: usize, until: Until) -> Plan {
-        let ca = self.path("ca.crt");
+        let ca = self.ca();
         Plan { target: Target::Webhook { address: to.address, ca, reviews }, workers, until, first_object: 0 }
     }
 
@@ -138,7 +155,13 @@ impl Scene {
         Ok(Listening { program, address })
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// The file of the authority that signed the certificates.
+    pub(crate) fn ca(&self) -> PathBuf {
+        self.path("ca.crt")
+    }
+
+    /// A file in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 }
@@ -156,21 +179,29 @@ pub(crate) fn is_ready(health: SocketAddr) -> bool {
 }
 
 /// The requests that fill a registry. Ids are given out in this order.
-fn seed_lines(entries: usize) -> anyhow::Result<String> {
+fn seed_lines(entries: Entries) -> anyhow::Result<String> {
     let model = json!({"method": "POST", "path": "/registered_models", "body": {"name": "fraud"}});
     let version = json!({
         "method": "POST", "path": "/model_versions", "body": {"name": "12", "registeredModelId": "1"},
     });
     let environment = json!({"method": "POST", "path": "/serving_environments", "body": {"name": NAMESPACE}});
     let mut lines = format!("{model}\n{version}\n{environment}\n");
-    for at in 0..entries {
-        let entry = json!({
-            "method": "POST", "path": "/inference_services",
-            "body": {
-                "name": format!("another-object-{at}"), "registeredModelId": "1", "servingEnvironmentId": "3",
-                "runtime": "sklearn", "desiredState": "DEPLOYED",
-            },
+    let (Entries::OfOthers(count) | Entries::Retired(count)) = entries;
+    for at in 0..count {
+        let name = format!("another-object-{at}");
+        let mut body = json!({
+            "name": name, "registeredModelId": "1", "servingEnvironmentId": "3", "runtime": "sklearn",
+            "desiredState": "DEPLOYED",
         });
+        if let Entries::Retired(_) = entries {
+            let text = |value: &str| json!({"metadataType": "MetadataStringValue", "string_value": value});
+            body["desiredState"] = "UNDEPLOYED".into();
+            body["customProperties"] = json!({
+                "managedBy": text("isvc-registrar"), "cluster": text(CLUSTER), "namespace": text(NAMESPACE),
+                "name": text(&name), "uid": text(&format!("3f2b8c1e-5a67-4d8f-9b0a-{at:012x}")),
+            });
+        }
+        let entry = json!({"method": "POST", "path": "/inference_services", "body": body});
         writeln!(lines, "{entry}")?;
     }
     Ok(lines)

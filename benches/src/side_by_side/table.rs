@@ -31,7 +31,10 @@ pub(crate) enum Unit {
     /// Ours by the reference's.
     Ratio,
     Milliseconds,
+    Seconds,
+    Bytes,
     Megabytes,
+    Calls,
 }
 
 /// How a line came out.
@@ -68,7 +71,10 @@ impl fmt::Display for Unit {
         formatter.write_str(match self {
             Self::Ratio => "×",
             Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+            Self::Bytes => "B",
             Self::Megabytes => "MB",
+            Self::Calls => "calls",
         })
     }
 }

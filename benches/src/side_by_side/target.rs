@@ -15,7 +15,7 @@ use super::connection::{Connection, find, request, tls};
 const MUTATE: &str = "/mutate?timeout=5s";
 
 /// Path of the registry's API.
-const API: &str = "/api/model_registry/v1";
+pub(crate) const API: &str = "/api/model_registry/v1";
 
 /// In [`Reviews::Mixed`] one of so many is a CREATE.
 const UPDATES_TO_A_CREATE: u64 = 10;

@@ -8,12 +8,19 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::admission::Review;
 
 const NONE: &str = "";
 
 /// A request about an object that was `old` and will be `new`.
 fn request(operation: &str, old: Option<&str>, new: &str) -> Request {
+    read(&body(operation, old, new))
+}
+
+fn read(body: &str) -> Request {
+    Request::read(body.as_bytes(), &LabelKeys::default()).expect("a review")
+}
+
+fn body(operation: &str, old: Option<&str>, new: &str) -> String {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -27,7 +34,7 @@ fn request(operation: &str, old: Option<&str>, new: &str) -> Request {
             "oldObject": old.map(object),
         },
     });
-    Review::read(review.to_string().as_bytes()).expect("a review")
+    review.to_string()
 }
 
 fn object(words: &str) -> Value {
@@ -230,8 +237,25 @@ fn row_1_what_is_not_an_inference_service_is_untouched(#[case] at: &str, #[case]
         },
     });
     *review.pointer_mut(at).expect("a part of the review") = value;
-    let request = Review::read(review.to_string().as_bytes()).unwrap();
+    let request = Request::read(review.to_string().as_bytes(), &LabelKeys::default()).unwrap();
     assert_eq!(decided(&request, Policies::default()), "1 allow");
+}
+
+#[rstest]
+#[case::create("CREATE", None, "model=7")]
+#[case::unchanged("UPDATE", Some("model=7 id=9"), "model=7 id=9 uri=b")]
+#[case::late("UPDATE", Some("model=7"), "model=7 uri=b")]
+fn an_operation_that_comes_before_the_objects_and_one_behind_them_are_read_alike(
+    #[case] operation: &str,
+    #[case] old: Option<&str>,
+    #[case] new: &str,
+) {
+    // Sorted by name, as here; the API server writes it first.
+    let behind = body(operation, old, new);
+    let first = format!("\"request\":{{\"operation\":\"{operation}\",");
+    let before = behind.replacen("\"request\":{", &first, 1);
+    assert_ne!(before, behind);
+    assert_eq!(format!("{:?}", read(&before)), format!("{:?}", read(&behind)));
 }
 
 #[rstest]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::RegistryClient;
 use super::lookup::{escape_like, none_when_missing};
-use super::transport::Request;
+use super::transport::{Connection, Request};
 use crate::registry::{
     EntryId, EntryPatch, EnvironmentId, InferenceService, NewEntry, NewServeModel, Page, PageRequest,
     RegistryError, ServeModel, ServingEnvironment, SortOrder,
@@ -44,8 +44,13 @@ impl RegistryClient {
     }
 
     /// Creates an entry. A [`RegistryError::Missing`] says that the environment is gone, or the database is down.
-    pub async fn create_entry(&self, entry: &NewEntry) -> Result<InferenceService, RegistryError> {
-        self.write(Method::POST, [INFERENCE_SERVICES], entry).await
+    pub async fn create_entry(
+        &self,
+        entry: &NewEntry,
+        over: Connection,
+    ) -> Result<InferenceService, RegistryError> {
+        let request = Request::send(Method::POST, [INFERENCE_SERVICES], body(entry)).over(over);
+        Ok(self.transport.call(request).await?.value)
     }
 
     /// Changes an entry. A [`RegistryError::Missing`] may also mean that the database is down.
@@ -95,8 +100,7 @@ impl RegistryClient {
         B: serde::Serialize,
         T: serde::de::DeserializeOwned,
     {
-        let body = serde_json::to_vec(body).expect("structs and maps with text keys always fit into JSON");
-        Ok(self.transport.call(Request::send(method, path, body)).await?.value)
+        Ok(self.transport.call(Request::send(method, path, self::body(body))).await?.value)
     }
 
     async fn page<T, const N: usize>(
@@ -133,4 +137,8 @@ impl RegistryClient {
             registry_time_ms: answer.registry_time_ms,
         })
     }
+}
+
+fn body(entity: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(entity).expect("structs and maps with text keys always fit into JSON")
 }

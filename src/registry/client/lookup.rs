@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::RegistryClient;
-use super::transport::Request;
+use super::transport::{Connection, Request};
 use crate::registry::{
     EnvironmentId, ModelVersion, ModelVersionId, RegisteredModel, RegisteredModelId, RegistryError,
     ServingEnvironment,
@@ -41,9 +41,13 @@ impl RegistryClient {
     }
 
     /// Creates a serving environment.
-    pub async fn create_environment(&self, name: &str) -> Result<EnvironmentId, RegistryError> {
+    pub async fn create_environment(
+        &self,
+        name: &str,
+        over: Connection,
+    ) -> Result<EnvironmentId, RegistryError> {
         let body = serde_json::json!({ "name": name }).to_string().into_bytes();
-        let request = Request::send(http::Method::POST, ["serving_environments"], body);
+        let request = Request::send(http::Method::POST, ["serving_environments"], body).over(over);
         Ok(self.transport.call::<ServingEnvironment>(request).await?.value.id)
     }
 

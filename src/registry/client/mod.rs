@@ -21,6 +21,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::metrics::RegistryMetrics;
+pub use transport::Connection;
 use transport::Transport;
 
 /// Version of the REST API.

@@ -2,7 +2,7 @@
 //!
 //! Every call of the client goes through [`Transport::call`]. What stays true: a call ends within its time-out;
 //! no redirect is followed; at most [`LARGEST_ANSWER_BYTES`] are read; a request that may have had an effect is
-//! never sent twice from here.
+//! never sent twice from here: its caller looks at what there is first.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -45,11 +45,25 @@ pub(super) struct Request {
     /// Not yet encoded.
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) body: Option<Bytes>,
+    pub(super) over: Connection,
+}
+
+/// Which connection a request goes over.
+///
+/// One that was kept saves the time to make one, but the other side may have closed it at the very moment it is used;
+/// and then the others that were kept may be as dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    /// One that was kept, where there is one.
+    Kept,
+    /// A new one: for what has failed over a kept one.
+    New,
 }
 
 impl Request {
     pub(super) fn get<const N: usize>(path: [&str; N]) -> Self {
-        Self { method: Method::GET, path: path.map(String::from).into(), query: Vec::new(), body: None }
+        let path = path.map(String::from).into();
+        Self { method: Method::GET, path, query: Vec::new(), body: None, over: Connection::Kept }
     }
 
     pub(super) fn query(mut self, key: &'static str, value: impl Into<String>) -> Self {
@@ -58,7 +72,12 @@ impl Request {
     }
 
     pub(super) fn send<const N: usize>(method: Method, path: [&str; N], body: Vec<u8>) -> Self {
-        Self { method, path: path.map(String::from).into(), query: Vec::new(), body: Some(body.into()) }
+        let path = path.map(String::from).into();
+        Self { method, path, query: Vec::new(), body: Some(body.into()), over: Connection::Kept }
+    }
+
+    pub(super) fn over(self, connection: Connection) -> Self {
+        Self { over: connection, ..self }
     }
 }
 
@@ -205,13 +224,10 @@ impl Transport {
     ) -> Result<Answer<T>, Fault> {
         let mut ready = self.credentials.current().await?;
         let is_read = request.method == Method::GET;
-        // A connection that was kept may have been closed by the other side at the moment it was used. A read is
-        // then sent again without harm, on a new connection: the others that were kept may be as dead. What a
-        // create did cannot be told from here, so it goes over a new one from the start.
-        let kept = request.method != Method::POST;
-        let mut response = match self.send(&ready, version, request, kept).await {
+        // A read is sent again without harm. What a write did cannot be told from here.
+        let mut response = match self.send(&ready, version, request, request.over).await {
             Err(Unavailability::Unreachable { .. }) if is_read => {
-                self.send(&ready, version, request, false).await?
+                self.send(&ready, version, request, Connection::New).await?
             }
             outcome => outcome?,
         };
@@ -219,7 +235,7 @@ impl Transport {
             && let Some(renewed) = self.credentials.renewed(&ready).await
         {
             ready = renewed;
-            response = self.send(&ready, version, request, kept).await?;
+            response = self.send(&ready, version, request, request.over).await?;
         }
         let status = response.status().as_u16();
         let registry_time_ms = date(&response);
@@ -232,9 +248,12 @@ impl Transport {
         ready: &Ready,
         version: ApiVersion,
         request: &Request,
-        kept: bool,
+        over: Connection,
     ) -> Result<reqwest::Response, Unavailability> {
-        let client = if kept { &ready.clients.keeping } else { &ready.clients.connecting };
+        let client = match over {
+            Connection::Kept => &ready.clients.keeping,
+            Connection::New => &ready.clients.connecting,
+        };
         let mut message = client.request(request.method.clone(), self.url(version, request));
         if let Some(authorization) = &ready.authorization {
             message = message.header(header::AUTHORIZATION, authorization.clone());

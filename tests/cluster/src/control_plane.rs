@@ -51,6 +51,13 @@ impl ControlPlane {
 
     /// A cluster of one's own, in a few seconds.
     pub async fn start() -> Result<Self> {
+        let cluster = Self::start_empty().await?;
+        cluster.images.insert("isvc-registrar", Image::of(workspace::program_under_test()?));
+        Ok(cluster)
+    }
+
+    /// One that knows no image: the program under test is not built for it.
+    pub async fn start_empty() -> Result<Self> {
         // Fails only when a provider is there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let tools = Tools::prepare()?;
@@ -62,7 +69,6 @@ impl ControlPlane {
         let admin = credentials.config(User::Admin).await?;
         let setup = Arc::new(Setup { tools, work, addresses, credentials });
         let images = Arc::new(Images::default());
-        images.insert("isvc-registrar", Image::of(workspace::program_under_test()?));
 
         let processes = background.handle().spawn(boot(setup.clone(), images.clone())).await?;
         let processes = processes.inspect_err(|_| setup.work.keep())?;

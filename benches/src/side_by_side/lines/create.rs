@@ -18,23 +18,27 @@ const LEAST_THROUGHPUT: f64 = 0.9;
 const MOST_WITH_MANY_ENTRIES: f64 = 1.2;
 
 /// Entries in the registry, few and many.
-const ENTRIES: [usize; 2] = [500, 50_000];
+const ENTRIES: [u64; 2] = [500, 50_000];
 
 /// Our CREATEs and the direct calls, by turns, never twice for the same object.
-struct Turns<'a> {
+pub(super) struct Turns<'a> {
     scene: &'a Scene,
     registry: &'a Listening,
     webhook: &'a Listening,
     next_object: u64,
 }
 
-impl Turns<'_> {
+impl<'a> Turns<'a> {
+    pub(super) fn new(scene: &'a Scene, registry: &'a Listening, webhook: &'a Listening) -> Self {
+        Self { scene, registry, webhook, next_object: 0 }
+    }
+
     fn ours(&mut self, workers: usize, operations: u64) -> anyhow::Result<Report> {
         let until = Until::Operations(self.scene.effort.operations(operations));
         self.put(self.scene.reviews(self.webhook, Reviews::Creates, workers, until))
     }
 
-    fn direct(&mut self, workers: usize, operations: u64) -> anyhow::Result<Report> {
+    pub(super) fn direct(&mut self, workers: usize, operations: u64) -> anyhow::Result<Report> {
         let until = Until::Operations(self.scene.effort.operations(operations));
         let target = Target::Registry { address: self.registry.address };
         self.put(Plan { target, workers, until, first_object: 0 })
@@ -50,7 +54,7 @@ impl Turns<'_> {
 pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     let registry = scene.registry(0)?;
     let webhook = scene.webhook(&registry)?;
-    let mut turns = Turns { scene, registry: &registry, webhook: &webhook, next_object: 0 };
+    let mut turns = Turns::new(scene, &registry, &webhook);
     let (mut more, mut latency, mut throughput) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..scene.effort.rounds {
         let (ours, direct) = (turns.ours(1, ONE_BY_ONE)?, turns.direct(1, ONE_BY_ONE)?);
@@ -89,8 +93,8 @@ fn with_many_entries(scene: &Scene) -> anyhow::Result<Line> {
     let [few, many] = ENTRIES;
     let (few, many) = (scene.registry(few)?, scene.registry(many)?);
     let (before_few, before_many) = (scene.webhook(&few)?, scene.webhook(&many)?);
-    let mut with_few = Turns { scene, registry: &few, webhook: &before_few, next_object: 0 };
-    let mut with_many = Turns { scene, registry: &many, webhook: &before_many, next_object: 0 };
+    let mut with_few = Turns::new(scene, &few, &before_few);
+    let mut with_many = Turns::new(scene, &many, &before_many);
     let mut figures = Vec::new();
     for _ in 0..scene.effort.rounds {
         let (few, many) = (with_few.ours(1, ONE_BY_ONE)?, with_many.ours(1, ONE_BY_ONE)?);

@@ -2,10 +2,13 @@
 //!
 //! Within a round ours and the reference take turns, so that whatever else the machine does meets both.
 
+mod apply;
 mod create;
 mod growth;
 mod large;
+mod retired;
 mod start;
+mod syncer;
 mod update;
 
 use super::scene::Scene;
@@ -19,10 +22,13 @@ pub(crate) struct Group {
 }
 
 /// All groups, in the order of the table.
-pub(crate) const GROUPS: [Group; 5] = [
+pub(crate) const GROUPS: [Group; 8] = [
     Group { name: "update", measure: update::measure },
     Group { name: "create", measure: create::measure },
+    Group { name: "apply", measure: apply::measure },
     Group { name: "growth", measure: growth::measure },
+    Group { name: "syncer", measure: syncer::measure },
+    Group { name: "retired", measure: retired::measure },
     Group { name: "start", measure: start::measure },
     Group { name: "large", measure: large::measure },
 ];
