@@ -101,22 +101,31 @@ fn review(operation: &str, object: &Value, old: &Value) -> Vec<u8> {
     let resource =
         json!({"group": "serving.kserve.io", "version": "v1beta1", "resource": "inferenceservices"});
     let options = format!("{}Options", if operation == "CREATE" { "Create" } else { "Update" });
-    let review = json!({
-        "kind": "AdmissionReview",
-        "apiVersion": "admission.k8s.io/v1",
-        "request": {
-            "uid": "5f3c6c0e-7a55-4f0a-9d52-6d1c8a3c6a11",
-            "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-            "name": NAME, "namespace": NAMESPACE, "operation": operation,
-            "userInfo": {
-                "username": "system:serviceaccount:argocd:argocd-application-controller",
-                "groups": ["system:serviceaccounts", "system:serviceaccounts:argocd", "system:authenticated"],
-            },
-            "object": object, "oldObject": old, "dryRun": false,
-            "options": {"kind": options, "apiVersion": "meta.k8s.io/v1", "fieldManager": "argocd-controller"},
-        },
+    let user = json!({
+        "username": "system:serviceaccount:argocd:argocd-application-controller",
+        "groups": ["system:serviceaccounts", "system:serviceaccounts:argocd", "system:authenticated"],
     });
-    review.to_string().into_bytes()
+    let options =
+        json!({"kind": options, "apiVersion": "meta.k8s.io/v1", "fieldManager": "argocd-controller"});
+    // In the API server's order: those of its own types as they are declared, those of the object by name.
+    let members = [
+        ("uid", &json!("5f3c6c0e-7a55-4f0a-9d52-6d1c8a3c6a11")),
+        ("kind", &kind),
+        ("resource", &resource),
+        ("requestKind", &kind),
+        ("requestResource", &resource),
+        ("name", &json!(NAME)),
+        ("namespace", &json!(NAMESPACE)),
+        ("operation", &json!(operation)),
+        ("userInfo", &user),
+        ("object", object),
+        ("oldObject", old),
+        ("dryRun", &json!(false)),
+        ("options", &options),
+    ];
+    let members = members.map(|(key, value)| format!("\"{key}\":{value}")).join(",");
+    let request = format!("\"request\":{{{members}}}");
+    format!("{{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",{request}}}").into_bytes()
 }
 
 fn object(size: Size, entry: Option<&str>, replicas: u32) -> Value {

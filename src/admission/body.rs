@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use futures::StreamExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -72,8 +72,8 @@ impl Default for Room {
 /// A body, and the shared room it takes until it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    pub(super) bytes: Vec<u8>,
-    room: Option<OwnedSemaphorePermit>,
+    pub(super) bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
@@ -82,18 +82,25 @@ impl Room {
     }
 
     async fn read_all(&self, body: Body) -> Result<Held, BodyError> {
-        let mut held = Held::default();
+        let (mut first, mut whole) = (Bytes::new(), Vec::new());
+        let mut room = None;
         let mut chunks = body.into_data_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|_| BodyError::BrokeOff)?;
-            let length = held.bytes.len() + chunk.len();
+            let length = first.len() + whole.len() + chunk.len();
             if length > LARGEST_REVIEW_BYTES {
                 return Err(BodyError::TooLarge);
             }
-            self.share(&mut held.room, length.saturating_sub(self.own))?;
-            held.bytes.extend_from_slice(&chunk);
+            self.share(&mut room, length.saturating_sub(self.own))?;
+            // The usual review comes in one piece, and is not copied.
+            if length == chunk.len() {
+                first = chunk;
+                continue;
+            }
+            whole.extend_from_slice(&std::mem::take(&mut first));
+            whole.extend_from_slice(&chunk);
         }
-        Ok(held)
+        Ok(Held { bytes: if whole.is_empty() { first } else { whole.into() }, _room: room })
     }
 
     /// Takes from the shared room until so many bytes are held.

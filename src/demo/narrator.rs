@@ -10,7 +10,7 @@ use crate::kserve::LabelKeys;
 use crate::registry::embedded::Entry;
 
 /// Name of the webhook in the API server's messages, as the chart renders it.
-const WEBHOOK: &str = "register.isvc-registrar.kubeflow.org";
+const WEBHOOK: &str = "register.modelregistry.kubeflow.org";
 
 /// Writes the story.
 pub(super) struct Narrator<W> {

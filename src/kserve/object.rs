@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess};
 
 use super::fingerprint::Fingerprint;
 use super::labels::{may_be_our_annotation, may_be_our_label};
-use super::lenient::{Map, Members, Text, TextList};
+use super::lenient::{Borrowed, Map, Members, Text, TextList};
 use super::status::Status;
 
 /// Fields of a predictor that name a framework; KServe's own defaulter turns each into `model`.
@@ -23,6 +23,9 @@ const FRAMEWORKS: [&str; 10] = [
 
 /// Runtime of a predictor that brings its own containers, or of one that says nothing.
 const CUSTOM_RUNTIME: &str = "custom";
+
+/// Bytes that three of our labels take, the usual number of them, under Kubeflow's prefix.
+const KEPT_TEXT_BYTES: usize = 160;
 
 /// What is read of an InferenceService.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -59,7 +62,10 @@ pub struct Metadata {
 /// A map of labels or annotations, of which only what may be ours is kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Texts {
-    kept: Vec<(Box<str>, Box<str>)>,
+    /// Keys and values that are kept, one behind the other: one piece of memory for all.
+    kept: String,
+    /// Where in it they end.
+    ends: Vec<[usize; 2]>,
     all: Fingerprint,
     is_map: bool,
 }
@@ -68,7 +74,12 @@ impl Texts {
     /// The value under a key. A value that is no text reads as an empty one: present, and no id.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.kept.iter().find(|(kept, _)| **kept == *key).map(|(_, value)| &**value)
+        let mut begin = 0;
+        self.ends.iter().find_map(|[key_end, value_end]| {
+            let kept = &self.kept[begin..*key_end];
+            begin = *value_end;
+            (kept == key).then(|| &self.kept[*key_end..*value_end])
+        })
     }
 
     /// Whether both maps of labels hold the same, also in what was not kept. Annotations that are not ours are
@@ -85,9 +96,15 @@ impl Texts {
     }
 
     fn keep<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<&str, A::Error> {
-        let value = members.next_value::<Text>()?.0.unwrap_or_default();
-        let (_, value) = self.kept.push_mut((key.into(), value.into()));
-        Ok(value)
+        let value = members.next_value::<Borrowed<'de>>()?.0.unwrap_or_default();
+        if self.ends.is_empty() {
+            self.kept.reserve(KEPT_TEXT_BYTES);
+        }
+        self.kept.push_str(key);
+        let key_end = self.kept.len();
+        self.kept.push_str(&value);
+        self.ends.push([key_end, self.kept.len()]);
+        Ok(&self.kept[key_end..])
     }
 
     fn keep_if<'de, A>(&mut self, is_ours: bool, key: &str, members: &mut A) -> Result<(), A::Error>

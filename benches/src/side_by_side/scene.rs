@@ -101,7 +101,11 @@ impl Scene {
     /// A webhook before a registry. A cluster is not asked for anything.
     pub(crate) fn webhook(&self, registry: &Listening) -> anyhow::Result<Listening> {
         let (address, health) = (free_address()?, free_address()?);
-        self.listening("webhook", &mut self.webhook_command(registry.address, address, health), address)
+        let mut command = self.webhook_command(registry.address, address, health);
+        let mut program = Program::start("webhook", &mut command, &self.path("webhook.log"))?;
+        // It listens before it has its certificate.
+        program.wait_until(|| is_ready(health))?;
+        Ok(Listening { program, address })
     }
 
     /// A webhook that is just starting, and where it tells its health.
