@@ -1,33 +1,72 @@
 //! `customProperties`: the registry's map of typed values, kept whole so that foreign keys survive a write.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// The values of an entity's `customProperties`, each as the registry gave it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct CustomProperties(BTreeMap<String, Value>);
+///
+/// Sorted by key: of the handful that there are, a list takes less memory than a map, and a syncer holds many.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CustomProperties(Vec<(Box<str>, Property)>);
+
+/// One value. Nearly all are texts; as a [`Value`] each would take ten times its length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Property {
+    Text(Text),
+    /// Anything else, kept whole.
+    Other(Box<Value>),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    #[serde(rename = "metadataType")]
+    kind: TextKind,
+    string_value: Box<str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+enum TextKind {
+    MetadataStringValue,
+}
 
 impl CustomProperties {
     /// The text of a string property; `None` when it is absent or of another type.
     #[must_use]
     pub fn string(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.get("string_value")?.as_str()
+        match &self.0[self.find(key).ok()?].1 {
+            Property::Text(text) => Some(&text.string_value),
+            Property::Other(value) => value.get("string_value")?.as_str(),
+        }
     }
 
     /// Sets a string property.
-    pub fn set_string(&mut self, key: impl Into<String>, value: impl AsRef<str>) {
-        let value = json!({"metadataType": "MetadataStringValue", "string_value": value.as_ref()});
-        self.0.insert(key.into(), value);
+    pub fn set_string(&mut self, key: impl Into<Box<str>>, value: impl AsRef<str>) {
+        let text = Text { kind: TextKind::MetadataStringValue, string_value: value.as_ref().into() };
+        self.insert(key.into(), Property::Text(text));
+    }
+
+    fn insert(&mut self, key: Box<str>, property: Property) {
+        match self.find(&key) {
+            Ok(at) => self.0[at].1 = property,
+            Err(at) => self.0.insert(at, (key, property)),
+        }
+    }
+
+    /// Where a key is, or where it would have to be.
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.as_ref().cmp(key))
     }
 
     /// Takes a property away; says whether it was there.
     pub fn remove(&mut self, key: &str) -> bool {
-        self.0.remove(key).is_some()
+        self.find(key).map(|at| self.0.remove(at)).is_ok()
     }
 
     /// Whether there are none.
@@ -42,7 +81,11 @@ impl CustomProperties {
     /// was read must not be sent as it is.
     #[must_use]
     pub fn to_patch(&self) -> Map<String, Value> {
-        self.0.iter().map(|(key, value)| (key.clone(), encode_struct(value))).collect()
+        let encoded = |property: &Property| match property {
+            Property::Text(text) => json!(text),
+            Property::Other(value) => encode_struct(value),
+        };
+        self.0.iter().map(|(key, property)| (key.to_string(), encoded(property))).collect()
     }
 }
 
@@ -57,7 +100,38 @@ fn encode_struct(value: &Value) -> Value {
     value
 }
 
-impl<K: Into<String>, V: AsRef<str>> FromIterator<(K, V)> for CustomProperties {
+impl Serialize for CustomProperties {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, property)| (key, property)))
+    }
+}
+
+impl<'de> Deserialize<'de> for CustomProperties {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Reading)
+    }
+}
+
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = CustomProperties;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a map of properties")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<CustomProperties, A::Error> {
+        let mut properties = CustomProperties::default();
+        while let Some((key, property)) = members.next_entry()? {
+            properties.insert(key, property);
+        }
+        properties.0.shrink_to_fit();
+        Ok(properties)
+    }
+}
+
+impl<K: Into<Box<str>>, V: AsRef<str>> FromIterator<(K, V)> for CustomProperties {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(strings: I) -> Self {
         let mut properties = Self::default();
         for (key, value) in strings {
@@ -69,6 +143,8 @@ impl<K: Into<String>, V: AsRef<str>> FromIterator<(K, V)> for CustomProperties {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -93,5 +169,24 @@ mod tests {
         .unwrap();
         assert_eq!(properties.string("cluster"), None);
         assert_eq!(properties.string("name"), None);
+    }
+
+    #[rstest]
+    #[case::usual(json!({"metadataType": "MetadataStringValue", "string_value": "x"}), Some("x"))]
+    #[case::no_type(json!({"string_value": "x"}), Some("x"))]
+    #[case::of_a_later_release(
+        json!({"metadataType": "MetadataStringValue", "string_value": "x", "since": 7}),
+        Some("x")
+    )]
+    #[case::of_another_type(json!({"metadataType": "MetadataTextValue", "string_value": "x"}), Some("x"))]
+    #[case::no_text(json!({"metadataType": "MetadataStringValue", "string_value": 7}), None)]
+    #[case::no_map(json!("x"), None)]
+    #[case::nothing(Value::Null, None)]
+    fn every_value_is_kept_as_it_is(#[case] value: Value, #[case] text: Option<&str>) {
+        let read = json!({"team": value});
+        let properties: CustomProperties = serde_json::from_value(read.clone()).unwrap();
+        assert_eq!(properties.string("team"), text);
+        assert_eq!(json!(properties), read);
+        assert_eq!(json!(properties.to_patch()), read);
     }
 }

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::object::{DeploymentOutcome, Object};
 use super::objects::Scope;
 use super::plan::{Live, Sighting};
-use crate::kserve::Status;
 use crate::registration::ObjectName;
 
 /// So many deletions are remembered for entries that could not be retired yet, the oldest are forgotten first. A
@@ -57,19 +56,17 @@ pub enum Seen {
 pub struct Presence {
     /// What is kept of it.
     pub object: Arc<Object>,
-    /// Its status when its version changed or when it was first seen, until it has had another.
-    status_at_change: Option<Status>,
+    /// The object with the status that it had when its version changed or when it was first seen, until it has had
+    /// another. Mostly the same as `object`.
+    with_status_at_change: Option<Arc<Object>>,
     /// Since when it has been as ready, or as failed, as it is.
     outcome_since: Instant,
 }
 
 impl Presence {
     fn first(object: Object) -> Self {
-        Self {
-            status_at_change: Some(object.status.clone()),
-            outcome_since: Instant::now(),
-            object: Arc::new(object),
-        }
+        let object = Arc::new(object);
+        Self { with_status_at_change: Some(Arc::clone(&object)), outcome_since: Instant::now(), object }
     }
 
     fn then(&self, object: Object) -> Self {
@@ -77,17 +74,19 @@ impl Presence {
         if before.uid != object.uid || before.version != object.version {
             return Self::first(object);
         }
-        let status_at_change = self.status_at_change.clone().filter(|status| status.same_as(&object.status));
+        let has_status_still =
+            self.with_status_at_change.as_ref().is_some_and(|then| then.status.same_as(&object.status));
         let outcome = |object: &Object| -> Option<DeploymentOutcome> { object.outcome() };
         let outcome_since =
             if outcome(before) == outcome(&object) { self.outcome_since } else { Instant::now() };
-        Self { status_at_change, outcome_since, object: Arc::new(object) }
+        let object = Arc::new(object);
+        Self { with_status_at_change: has_status_still.then(|| Arc::clone(&object)), outcome_since, object }
     }
 
     /// Whether there is anything to look at now that was not there before.
     fn differs_from(&self, before: &Self) -> bool {
         !self.object.asks_the_same_as(&before.object)
-            || self.status_at_change.is_some() != before.status_at_change.is_some()
+            || self.with_status_at_change.is_some() != before.with_status_at_change.is_some()
     }
 }
 
@@ -99,7 +98,7 @@ impl Seen {
             Self::There(presence) if presence.object.being_deleted => Sighting::Deleting(&presence.object),
             Self::There(presence) => Sighting::Live(Live {
                 object: &presence.object,
-                status_moved: presence.status_at_change.is_none(),
+                status_moved: presence.with_status_at_change.is_none(),
                 outcome_held: presence.outcome_since.elapsed(),
             }),
             Self::Gone { object, .. } => Sighting::Gone(object),

@@ -1,13 +1,14 @@
 //! What the lines of the table are measured on: a folder with certificates, and in it registries, webhooks and the bare
 //! handler, started when they are asked for.
 
-use std::fmt::Write;
-use std::io::{Read, Write as _};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::ensure;
 use isvc_registrar::certs::issue::Authority;
 use registrar_benches::reviews::NAMESPACE;
 use serde_json::json;
@@ -19,6 +20,10 @@ use super::target::{Reviews, Target};
 
 /// The id of the cluster whose objects are registered.
 pub(crate) const CLUSTER: &str = "benchmark";
+
+/// What the image sets for the program.
+const IMAGE_ENVIRONMENT: [(&str, &str); 2] =
+    [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
 
 /// How often and how long things are measured.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +42,11 @@ impl Effort {
     /// Enough to see that everything still works.
     pub(crate) const SHORT: Self = Self { rounds: 1, slice: Duration::from_millis(50), divisor: 100 };
 
+    /// Waits for so long, or as long as this effort takes for it.
+    pub(crate) fn wait(self, full: Duration) {
+        std::thread::sleep(full / u32::try_from(self.divisor).unwrap_or(u32::MAX));
+    }
+
     /// So many operations, or as many as this effort makes of them.
     pub(crate) fn operations(self, full: u64) -> u64 {
         (full / self.divisor).max(1)
@@ -52,10 +62,29 @@ pub(crate) enum Entries {
     Retired(u64),
 }
 
+impl Listening {
+    /// Has every answer of a registry wait for so long first.
+    pub(crate) fn answer_after(&self, milliseconds: u64) -> anyhow::Result<()> {
+        let body = format!("{{\"delayMs\": {milliseconds}}}");
+        let mut stream = TcpStream::connect(self.address)?;
+        let length = body.len();
+        write!(
+            stream,
+            "PUT /faults HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        ensure!(answer.starts_with("HTTP/1.1 2"), "the registry will not be slow: {answer}");
+        Ok(())
+    }
+}
+
 /// The folder and what is in it.
 pub(crate) struct Scene {
     directory: TempDir,
     program: PathBuf,
+    release: PathBuf,
     /// How much to measure.
     pub(crate) effort: Effort,
 }
@@ -67,20 +96,27 @@ pub(crate) struct Listening {
 }
 
 impl Scene {
-    /// Prepares certificates for `localhost`. `program` is the built `isvc-registrar`.
-    pub(crate) fn new(program: PathBuf, effort: Effort) -> anyhow::Result<Self> {
+    /// Prepares certificates for `localhost`. `program` is the built `isvc-registrar`, `release` the same as it is shipped.
+    pub(crate) fn new(program: PathBuf, release: PathBuf, effort: Effort) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let authority = Authority::for_development()?;
         let leaf = authority.issue(&["localhost".into()])?;
         std::fs::write(directory.path().join("ca.crt"), &authority.certificate)?;
         std::fs::write(directory.path().join("tls.crt"), &leaf.certificate)?;
         std::fs::write(directory.path().join("tls.key"), &leaf.key)?;
-        Ok(Self { directory, program, effort })
+        Ok(Self { directory, program, release, effort })
     }
 
-    /// The built program.
-    pub(crate) fn program(&self) -> &Path {
-        &self.program
+    /// The built program as it is shipped.
+    pub(crate) fn release(&self) -> &Path {
+        &self.release
+    }
+
+    /// A command of it, as its image runs it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = command(&self.program);
+        command.envs(IMAGE_ENVIRONMENT);
+        command
     }
 
     /// A registry with the model, its version and the environment, and so many entries of other objects.
@@ -93,7 +129,7 @@ impl Scene {
         let seed = self.path("seed.jsonl");
         std::fs::write(&seed, seed_lines(entries)?)?;
         let address = free_address()?;
-        let mut command = command(&self.program);
+        let mut command = self.command();
         command.arg("registry").args(["--listen", &address.to_string(), "--seed"]).arg(seed);
         self.listening("registry", &mut command, address)
     }
@@ -116,7 +152,7 @@ impl Scene {
     }
 
     fn webhook_command(&self, registry: SocketAddr, listen: SocketAddr, health: SocketAddr) -> Command {
-        let mut command = command(&self.program);
+        let mut command = self.command();
         command
             .arg("webhook")
             .args(["--cluster-id", CLUSTER, "--registry-url", &format!("http://{registry}")])
@@ -209,4 +245,20 @@ fn seed_lines(entries: Entries) -> anyhow::Result<String> {
         writeln!(lines, "{entry}")?;
     }
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_runs_here_as_in_its_image() {
+        let image = include_str!("../../../Dockerfile");
+        for (variable, value) in IMAGE_ENVIRONMENT {
+            assert!(
+                image.contains(&format!("{variable}={value}")),
+                "the image does not set {variable}={value}"
+            );
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::cluster::Cluster;
-use super::program::{Program, command, free_address};
+use super::program::{Program, free_address};
 use super::scene::{CLUSTER, Listening, Scene};
 
 /// How often its metrics are looked at: often enough for what takes seconds, and no load.
@@ -30,7 +30,7 @@ impl Syncer {
         flags: &[&str],
     ) -> anyhow::Result<Self> {
         let health = free_address()?;
-        let mut command = command(scene.program());
+        let mut command = scene.command();
         command
             .args(["syncer", "--no-lease", "--grace", "0s", "--cluster-id", CLUSTER])
             .args(["--watch-namespace", namespace])

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::RegistryClient;
 use super::lookup::{escape_like, none_when_missing};
@@ -18,7 +18,7 @@ const INFERENCE_SERVICES: &str = "inference_services";
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawPage {
-    items: Vec<Value>,
+    items: Vec<Box<RawValue>>,
     #[serde(default)]
     next_page_token: String,
 }
@@ -124,7 +124,7 @@ impl RegistryClient {
         }
         let answer = self.transport.call::<RawPage>(request).await?;
         let RawPage { items, next_page_token } = answer.value;
-        let items = items.into_iter().filter_map(|item| match serde_json::from_value(item) {
+        let items = items.into_iter().filter_map(|item| match serde_json::from_str(item.get()) {
             Ok(item) => Some(item),
             Err(error) => {
                 tracing::warn!(%error, registry = self.name(), "left out an item of a list that cannot be read");

@@ -18,7 +18,7 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
         webhook.wait_until(|| is_ready(health))?;
         milliseconds.push(started.elapsed().as_secs_f64() * 1e3);
     }
-    let size = megabytes(std::fs::metadata(scene.program())?.len());
+    let size = megabytes(std::fs::metadata(scene.release())?.len());
     Ok(vec![
         Line {
             what: "webhook, start to ready".to_owned(),

@@ -171,7 +171,8 @@ struct EntryPage {
     next_page_token: String,
 }
 
-/// Lists the objects and the entries, both at once.
+/// Lists the entries and then the objects, as the syncer has to: an object that is made meanwhile must not be taken for
+/// missing.
 async fn list_both(place: &Place<'_>, objects: &Objects<'_>) -> anyhow::Result<()> {
     let client = place.cluster.client()?;
     let list_objects = async {
@@ -199,8 +200,8 @@ async fn list_both(place: &Place<'_>, objects: &Objects<'_>) -> anyhow::Result<(
             }
         }
     };
-    tokio::try_join!(list_objects, list_entries)?;
-    Ok(())
+    list_entries.await?;
+    list_objects.await
 }
 
 /// For each: the object is asked for, the entry is asked for, the entry is changed.
