@@ -19,6 +19,10 @@ use steps::Step;
 /// what is beyond this was changed on purpose or by mistake.
 const TOLERANCE: f64 = 0.05;
 
+/// And so many instructions beside that: where the heap lies differs from machine to machine, and a slow path of the
+/// allocator would be a large part of the smallest steps.
+const SLACK: f64 = 300.0;
+
 /// Flags of the count.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstructionsArgs {
@@ -60,6 +64,12 @@ fn read_accepted(file: &Path) -> anyhow::Result<Counts> {
     serde_json::from_slice(&text).with_context(|| format!("{} is not what --accept writes", file.display()))
 }
 
+/// Whether a step takes more than is tolerated.
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn is_over(accepted: u64, count: u64) -> bool {
+    count as f64 > accepted as f64 * (1.0 + TOLERANCE) + SLACK
+}
+
 /// Prints each step; fails when one takes too many, or was never accepted.
 fn compare(accepted: &Counts, counts: &Counts) -> ExitCode {
     let mut table = comfy_table::Table::new();
@@ -70,8 +80,8 @@ fn compare(accepted: &Counts, counts: &Counts) -> ExitCode {
         let known = accepted.get(name).copied();
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let ratio = known.map(|known| *count as f64 / known as f64);
-        let verdict = match ratio {
-            Some(ratio) if ratio <= 1.0 + TOLERANCE => "",
+        let verdict = match known {
+            Some(known) if !is_over(known, *count) => "",
             Some(_) => "over",
             None => "not accepted yet",
         };
@@ -93,4 +103,17 @@ A step takes over {:.0} % more than accepted. If that is meant: tests/bench --ac
         );
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twentieth_more_is_too_much() {
+        assert!(!is_over(100_000, 105_000));
+        assert!(is_over(100_000, 105_400));
+        assert!(!is_over(2_000, 2_300), "a slow path of the allocator is no regression");
+        assert!(is_over(2_000, 2_500));
+    }
 }

@@ -74,6 +74,13 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
         figures,
     };
     Ok(vec![
+        Line {
+            what: "syncer, 1,000 objects: memory".to_owned(),
+            against: "",
+            goal: Goal::Told,
+            unit: Unit::Megabytes,
+            figures: vec![megabytes(with_few)],
+        },
         line("memory of one object", "with 1,000", Goal::AtMost(MOST_BYTES_AN_OBJECT), Unit::Bytes, each),
         line("peak memory", "", Goal::AtMost(MOST_MEGABYTES), Unit::Megabytes, peak),
         line(
