@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::{Context, Result};
-use kube::{Client, Config};
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client, Config};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::addresses::AddressBlock;
@@ -22,6 +23,7 @@ use crate::forwarder::Forwarder;
 use crate::images::{Image, Images};
 use crate::kubelet::Kubelet;
 use crate::processes::{Processes, Setup};
+use crate::wait;
 use crate::work_dir::WorkDir;
 use crate::workspace::{self, Tools};
 
@@ -82,9 +84,24 @@ impl ControlPlane {
             setup,
         };
         cluster.apply(INFERENCE_SERVICE_CRD).await?;
-        let crd = "crd/inferenceservices.serving.kserve.io";
-        cluster.kubectl(&["wait", "--for=condition=Established", crd]).await?.stdout()?;
+        cluster.serves_inference_services().await?;
         Ok(cluster)
+    }
+
+    /// Waits until the API server serves InferenceServices. `kubectl wait` fails on a definition that is so new that its
+    /// conditions are still null.
+    async fn serves_inference_services(&self) -> Result<()> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client()?);
+        wait::until("the InferenceService CRD is established", async || {
+            let definition = definitions.get("inferenceservices.serving.kserve.io").await?;
+            let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
+            let established = conditions
+                .iter()
+                .any(|condition| condition.type_ == "Established" && condition.status == "True");
+            ensure!(established, "its conditions are {conditions:?}");
+            Ok(())
+        })
+        .await
     }
 
     /// A client with all rights. Make one for each test: a client ends with the runtime that it was made on.
