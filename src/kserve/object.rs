@@ -95,6 +95,10 @@ impl Texts {
         self.is_map
     }
 
+    fn of_a_map() -> Self {
+        Self { is_map: true, ..Self::default() }
+    }
+
     fn keep<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<&str, A::Error> {
         let value = members.next_value::<Borrowed<'de>>()?.0.unwrap_or_default();
         if self.ends.is_empty() {
@@ -223,7 +227,7 @@ struct Labels(Texts);
 
 impl Members for Labels {
     fn map() -> Self {
-        Self(Texts { is_map: true, ..Texts::default() })
+        Self(Texts::of_a_map())
     }
 
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
@@ -243,7 +247,7 @@ struct OurLabels(Texts);
 
 impl Members for OurLabels {
     fn map() -> Self {
-        Self(Texts { is_map: true, ..Texts::default() })
+        Self(Texts::of_a_map())
     }
 
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {
@@ -257,7 +261,7 @@ struct Annotations(Texts);
 
 impl Members for Annotations {
     fn map() -> Self {
-        Self(Texts { is_map: true, ..Texts::default() })
+        Self(Texts::of_a_map())
     }
 
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, members: &mut A) -> Result<(), A::Error> {

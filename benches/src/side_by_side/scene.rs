@@ -65,16 +65,7 @@ pub(crate) enum Entries {
 impl Listening {
     /// Has every answer of a registry wait for so long first.
     pub(crate) fn answer_after(&self, milliseconds: u64) -> anyhow::Result<()> {
-        let body = format!("{{\"delayMs\": {milliseconds}}}");
-        let mut stream = TcpStream::connect(self.address)?;
-        let length = body.len();
-        write!(
-            stream,
-            "PUT /faults HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             content-length: {length}\r\n\r\n{body}"
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
+        let answer = ask(self.address, "PUT /faults", &format!("{{\"delayMs\": {milliseconds}}}"))?;
         ensure!(answer.starts_with("HTTP/1.1 2"), "the registry will not be slow: {answer}");
         Ok(())
     }
@@ -208,14 +199,21 @@ impl Scene {
 
 /// Whether a program says that it is ready.
 pub(crate) fn is_ready(health: SocketAddr) -> bool {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(health)?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    ask(health, "GET /readyz", "").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// Sends one request over a connection of its own, `GET /path` and a body in JSON or none; the answer with its head.
+pub(crate) fn ask(address: SocketAddr, request: &str, body: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    let length = body.len();
+    write!(
+        stream,
+        "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 /// The requests that fill a registry. Ids are given out in this order.

@@ -1,12 +1,11 @@
 //! The syncer as a process of its own, and what it tells of itself.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::cluster::Cluster;
 use super::program::{Program, free_address};
-use super::scene::{CLUSTER, Listening, Scene};
+use super::scene::{CLUSTER, Listening, Scene, ask};
 
 /// How often its metrics are looked at: often enough for what takes seconds, and no load.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
@@ -55,6 +54,14 @@ impl Syncer {
         self.wait_for("isvc_registrar_syncer_resyncs_total{kind=\"full\",outcome=\"done\"}", 1.0)
     }
 
+    /// Waits until so many objects of a namespace have their entries, and those say what is so.
+    pub(crate) fn wait_until_registered(&mut self, namespace: &str, objects: u64) -> anyhow::Result<()> {
+        let registered =
+            format!("isvc_registrar_syncer_objects{{namespace=\"{namespace}\",state=\"registered\"");
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        self.wait_for(&registered, objects as f64)
+    }
+
     /// The sum of the samples whose lines begin so; none before it answers.
     pub(crate) fn sum(&self, metric: &str) -> Option<f64> {
         sum(self.health, metric)
@@ -62,14 +69,7 @@ impl Syncer {
 }
 
 fn sum(health: SocketAddr, metric: &str) -> Option<f64> {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(health)?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let answer = ask().ok()?;
+    let answer = ask(health, "GET /metrics", "").ok()?;
     let samples = answer.lines().filter(|line| line.starts_with(metric));
     Some(samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
 }

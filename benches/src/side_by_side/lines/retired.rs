@@ -40,9 +40,7 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     objects.create_all(0..live)?;
     let start = |flags: &[&str]| Syncer::start(scene, &cluster, NAMESPACE, &registry, flags);
     // Stamps the entries, so that a start finds all agreeing.
-    let registered = format!("isvc_registrar_syncer_objects{{namespace=\"{NAMESPACE}\",state=\"registered\"");
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    start(&[])?.wait_for(&registered, live as f64)?;
+    start(&[])?.wait_until_registered(NAMESPACE, live)?;
 
     let (mut seconds, mut peak) = (Vec::new(), Vec::new());
     for _ in 0..scene.effort.rounds.min(ROUNDS) {
@@ -54,8 +52,7 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     }
     scene.effort.wait(OLD);
     objects.create_all(live..live + 1)?;
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    start(&[])?.wait_for(&registered, (live + 1) as f64)?;
+    start(&[])?.wait_until_registered(NAMESPACE, live + 1)?;
     let calls = calls_of_a_resync(&mut start(&["--resync", RESYNC])?)?;
     Ok(vec![
         Line {

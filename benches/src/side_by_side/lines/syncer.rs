@@ -121,11 +121,7 @@ impl Place<'_> {
 
     /// Has a syncer stamp all entries.
     fn settle(&self, objects: u64) -> anyhow::Result<()> {
-        let mut syncer = self.started()?;
-        let registered =
-            format!("isvc_registrar_syncer_objects{{namespace=\"{NAMESPACE}\",state=\"registered\"");
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-        syncer.wait_for(&registered, objects as f64)
+        self.started()?.wait_until_registered(NAMESPACE, objects)
     }
 }
 
