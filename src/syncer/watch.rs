@@ -27,6 +27,11 @@ use crate::registration::ObjectName;
 /// Limit of one page of a list, and of the start of a watch: an API server answers either within its own 60 s.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
+/// How long the first list waits for a resync to have read the entries, which are read before the objects. Tens of
+/// thousands of entries are read by then. Whoever has to wait longer, for a lease or for a registry that is down, is
+/// better off with the objects.
+const FIRST_LIST_WAITS: Duration = Duration::from_secs(2);
+
 /// An API server sends a bookmark about once a minute; a watch without any for so long is dead.
 const SILENCE_LIMIT: Duration = Duration::from_secs(150);
 
@@ -114,6 +119,10 @@ impl Watcher {
         let mut wanted = self.refresh.wanted.subscribe();
         let mut failures = 0;
         let mut first = !self.store.has_listed(self.at);
+        if first {
+            // Then the first list is also the one that the first resync asks for, and objects are listed once.
+            let _ = timeout(FIRST_LIST_WAITS, wanted.wait_for(|generation| *generation > 0)).await;
+        }
         loop {
             let generation = *wanted.borrow_and_update();
             let mut version = match self.list().await {
@@ -308,6 +317,7 @@ mod tests {
         lists: Mutex<Vec<Trouble>>,
         watches: Mutex<Vec<Trouble>>,
         silent_streams: AtomicU32,
+        pages: AtomicU32,
     }
 
     async fn suffer(troubles: &Mutex<Vec<Trouble>>) -> Result<(), ObjectsError> {
@@ -327,6 +337,7 @@ mod tests {
         ) -> BoxFuture<'a, Result<ObjectPage, ObjectsError>> {
             async move {
                 suffer(&self.lists).await?;
+                self.pages.fetch_add(1, SeqCst);
                 self.objects.page(scope, token).await
             }
             .boxed()
@@ -417,6 +428,22 @@ mod tests {
         assert!(matches!(scene.store.seen(&name("a")), Seen::There(_)));
         assert!(matches!(scene.store.seen(&name("b")), Seen::Never));
         assert!(scene.queue.is_idle(), "the first list is compared, not worked through");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_list_follows_the_entries_or_comes_by_itself_when_nobody_reads_them() {
+        let scene = start(Troubled::default());
+        tokio::time::sleep(FIRST_LIST_WAITS / 2).await;
+        assert_eq!(scene.source.pages.load(SeqCst), 0, "the entries are still being read");
+        scene.refresh.all().await;
+        assert_eq!(scene.source.pages.load(SeqCst), 1, "one list is both the first and the one asked for");
+        scene.refresh.all().await;
+        assert_eq!(scene.source.pages.load(SeqCst), 2, "the next resync has a list of its own");
+
+        let scene = start(Troubled::default());
+        tokio::time::sleep(FIRST_LIST_WAITS * 2).await;
+        assert!(scene.store.is_complete(), "objects are known where no resync begins");
+        assert_eq!(scene.source.pages.load(SeqCst), 1);
     }
 
     #[tokio::test(start_paused = true)]
