@@ -29,6 +29,9 @@ pub(super) struct Facts {
     pub(super) failed: Vec<(RegistryClient, RegistryError)>,
     pub(super) refused_version: Option<ModelVersionId>,
     pub(super) recorded: Option<String>,
+    /// Whether the API server said that there is no such object, and its one entry was read after that, and nothing
+    /// after the entry: what is planned from this, and written first, needs no second look.
+    pub(super) absence_confirmed: bool,
     /// Held until the job has ended.
     leave: Option<Leave>,
 }
@@ -92,6 +95,7 @@ impl Facts {
             failed: Vec::new(),
             refused_version: None,
             recorded: None,
+            absence_confirmed: false,
             leave: None,
             seen,
         };
@@ -110,6 +114,8 @@ impl Facts {
             .collect();
         let leave = world.lanes.enter(wanted.iter().map(|(registry, ..)| registry.id()), configured);
         facts.leave = Some(leave.ok_or(NotNow::Busy)?);
+        let is_one_entry = matches!(&wanted[..], [(_, _, ids)] if ids.len() == 1);
+        let is_absent = is_one_entry && is_absent(world, name, &facts.seen).await;
         let reads =
             wanted.into_iter().map(|(registry, home, ids)| read_shelf(world, name, registry, home, ids));
         for read in join_all(reads).await {
@@ -118,6 +124,9 @@ impl Facts {
                 Err(failure) => facts.failed.push(failure),
             }
         }
+        // Where more was read than the one entry, it was not the last thing to be read.
+        let entries = facts.shelves.iter().flat_map(|shelf| &shelf.entries);
+        facts.absence_confirmed = is_absent && entries.clone().count() == 1 && entries.clone().all(is_ours);
         Ok(facts)
     }
 
@@ -137,6 +146,7 @@ impl Facts {
             failed: self.failed.clone(),
             refused_version: self.refused_version,
             recorded: self.recorded.clone(),
+            absence_confirmed: false,
             leave: None,
         })
     }
@@ -165,6 +175,13 @@ impl Facts {
             rules: world.rules,
         })
     }
+}
+
+/// Whether an object that is taken for absent is: from no cache, and still so when the answer has come. Of one that is
+/// there after all, or cannot be asked for, the [guard](super::guard) has more to say.
+async fn is_absent(world: &World, name: &ObjectName, seen: &Seen) -> bool {
+    let is_absent = |seen: &Seen| matches!(seen, Seen::Gone { .. } | Seen::Never);
+    is_absent(seen) && matches!(world.objects.get(name).await, Ok(None)) && is_absent(&world.store.seen(name))
 }
 
 async fn read_shelf(

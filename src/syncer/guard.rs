@@ -4,9 +4,9 @@
 //! sent. What stays true, since a [`Confirmed`] is made nowhere else and nothing else sends a PATCH:
 //!
 //! - the fence is open from the first to the last byte;
-//! - a change of state, or of whose an entry is, is sent only when the same plan comes of the object as it is now, read from no cache, and of
-//!   the entry as it is now: an object counts as absent only when the API server says `NotFound` of that very object,
-//!   and only while every list that would have it is complete;
+//! - a change of state, or of whose an entry is, is sent only when it is planned from the object as it is now, read
+//!   from no cache, and from the entry as it is now, read after the object: an object counts as absent only when the
+//!   API server says `NotFound` of that very object, and only while every list that would have it is complete;
 //! - what no object was ever seen for is retired only as far as the brake lets it;
 //! - an entry that another writer keeps setting back is left alone.
 
@@ -87,7 +87,7 @@ async fn confirm(world: &World, facts: &Facts, write: &Write) -> Result<Confirme
     let shelf = &facts.shelves[write.registry];
     let Some(entry) = write.entry() else { return Err(Stop::Stale) };
     let key = shelf.key(entry);
-    let write = if write.needs_a_second_look() {
+    let write = if write.needs_a_second_look() && !facts.absence_confirmed {
         planned_again(world, facts, write, entry).await?
     } else {
         write.clone()

@@ -205,11 +205,14 @@ async fn check_version(world: &World, facts: &mut Facts) -> Option<Outcome> {
 }
 
 async fn make(world: &World, facts: &mut Facts, write: &Write) -> Step {
-    match &write.action {
+    let step = match &write.action {
         Action::Register => register(world, facts, write.registry).await,
         Action::Record { entry, record } => add_record(world, facts, write, *entry, record).await,
         Action::Patch { .. } => patch(world, facts, write).await,
-    }
+    };
+    // Meanwhile an object of that name may have come, and other entries may have changed.
+    facts.absence_confirmed = false;
+    step
 }
 
 /// Row 3.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::join_all;
+use isvc_registrar::registry::embedded::EmbeddedRegistry;
 use isvc_registrar::syncer::Fence;
 use serde_json::json;
 use tokio::time::Instant;
@@ -46,28 +48,73 @@ async fn an_object_created_again_while_its_deletion_is_worked_on_keeps_its_entry
     running.stop().await;
 }
 
+/// Makes the entry at this URL another cluster's, as that cluster's registrar would.
+async fn make_west_s(url: String) {
+    let text = |value: &str| json!({"metadataType": "MetadataStringValue", "string_value": value});
+    let body = json!({"desiredState": "DEPLOYED", "customProperties": {
+        "managedBy": text("isvc-registrar"), "cluster": text("west"), "namespace": text(NAMESPACE),
+        "name": text("scorer")}});
+    let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
+    let answer = patch.body(body.to_string()).send().await.unwrap();
+    assert!(answer.status().is_success());
+}
+
+/// Where an entry is.
+fn url_of(server: &EmbeddedRegistry, id: i32) -> String {
+    format!("{}/api/model_registry/v1/inference_services/{id}", server.url())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_is_retired_by_a_look_at_the_object_a_look_at_the_entry_and_one_write() {
+    let scene = Scene::new().await;
+    let (running, id) = settled(&scene).await;
+    let gets = scene.source.gets();
+    scene.objects.delete(&name("scorer"));
+    until("the entry is retired", || scene.state(id) == "UNDEPLOYED").await;
+    until("the job has ended", || running.syncer.is_idle()).await;
+    let requests = scene.registry().requests();
+    let of_the_entry = requests.iter().filter(|request| request.target.ends_with(&format!("/{id}")));
+    let methods: Vec<_> = of_the_entry.map(|request| request.method.as_str()).collect();
+    assert_eq!(methods, ["GET", "PATCH"]);
+    assert_eq!(scene.source.gets() - gets, 1, "the object was asked for once, from no cache");
+    running.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_became_another_cluster_s_meanwhile_is_left_alone() {
     let scene = Scene::new().await;
     let (running, id) = settled(&scene).await;
-    let url = format!("{}/api/model_registry/v1/inference_services/{id}", scene.server.url());
-    scene.source.before_get(move || {
-        async move {
-            let text = |value: &str| json!({"metadataType": "MetadataStringValue", "string_value": value});
-            let body = json!({"desiredState": "DEPLOYED", "customProperties": {
-                "managedBy": text("isvc-registrar"), "cluster": text("west"), "namespace": text(NAMESPACE),
-                "name": text("scorer")}});
-            let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
-            let answer = patch.body(body.to_string()).send().await.unwrap();
-            assert!(answer.status().is_success());
-        }
-        .boxed()
-    });
+    let url = url_of(&scene.server, id);
+    scene.source.before_get(move || make_west_s(url).boxed());
+    let gets = scene.source.gets();
     scene.objects.delete(&name("scorer"));
-    until("the guard has refused", || scene.metrics.guarded() > 0).await;
+    until("the object was asked for", || scene.source.gets() > gets).await;
+    until("the job has ended", || running.syncer.is_idle()).await;
     assert_eq!(scene.patches().len(), 1, "only the other cluster wrote");
     assert_eq!(scene.state(id), "DEPLOYED");
     assert_eq!(scene.entry(id).properties["cluster"], "west");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_one_object_that_became_another_cluster_s_meanwhile_are_left_alone() {
+    let mut scene = Scene::new().await;
+    // The entry in the second registry is no business of ours until the object has gone.
+    scene.settings.grace = Duration::from_mins(5);
+    let second = scene.another_registry("second").await;
+    let there = admit(scene.last_client(), crate::scene::CLUSTER.into(), "scorer".into(), MODEL).await;
+    let (running, here) = settled(&scene).await;
+    let urls = [url_of(&scene.server, here), url_of(&second, there)];
+    // Both were read before the first is asked for once more.
+    scene.source.before_get(move || join_all(urls.map(make_west_s)).map(drop).boxed());
+    scene.objects.delete(&name("scorer"));
+    until("the guard has refused", || scene.metrics.guarded() > 0).await;
+    until("the job has ended", || running.syncer.is_idle()).await;
+    for (registry, id) in [(scene.registry(), here), (second.registry(), there)] {
+        let patches = registry.requests().into_iter().filter(|request| request.method == "PATCH");
+        assert_eq!(patches.count(), 1, "only the other cluster wrote");
+        assert_eq!(registry.entry(id).unwrap().desired_state, "DEPLOYED");
+    }
     running.stop().await;
 }
 
@@ -78,7 +125,7 @@ async fn an_entry_that_was_touched_meanwhile_has_its_grace_again() {
     scene.set_clock_off(-600_000);
     let id = scene.admit("scorer", MODEL).await;
     scene.set_clock_off(0);
-    let url = format!("{}/api/model_registry/v1/inference_services/{id}", scene.server.url());
+    let url = url_of(&scene.server, id);
     scene.source.before_get(move || {
         async move {
             let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
@@ -88,7 +135,9 @@ async fn an_entry_that_was_touched_meanwhile_has_its_grace_again() {
         .boxed()
     });
     let running = scene.start();
-    until("the guard has refused", || scene.metrics.guarded() > 0).await;
+    until("the object was asked for", || scene.source.gets() > 0).await;
+    until("the job has ended", || running.syncer.is_idle()).await;
+    assert_eq!(scene.patches().len(), 1, "nobody wrote but whoever touched it");
     assert_eq!(scene.state(id), "DEPLOYED");
     running.stop().await;
 }
