@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -60,14 +59,11 @@ pub fn router(webhook: Webhook) -> Router {
     Router::new().route(PATH, post(mutate)).with_state(Arc::new(Served { webhook, room: Room::default() }))
 }
 
-async fn mutate(
-    State(served): State<Arc<Served>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
+/// Takes the request whole: an extractor would make a copy of its headers for itself.
+async fn mutate(State(served): State<Arc<Served>>, request: axum::extract::Request) -> Response {
     let received = Instant::now();
-    if !is_json(&headers) {
+    let (parts, body) = request.into_parts();
+    if !is_json(&parts.headers) {
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send an AdmissionReview as application/json\n")
             .into_response();
     }
@@ -81,7 +77,7 @@ async fn mutate(
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     drop(body);
-    let deadline = received + deadline::of_review(query.as_deref()).min(webhook.registry_limit);
+    let deadline = received + deadline::of_review(parts.uri.query()).min(webhook.registry_limit);
     let answer = webhook.review(&request, deadline).await;
     webhook.metrics.answered(request.operation, answer.outcome, answer.allowed(), received.elapsed());
     ([(header::CONTENT_TYPE, "application/json")], respond(&request, &answer, &webhook.keys)).into_response()

@@ -1,5 +1,7 @@
 //! The bare handler: the same listener and the same TLS as the webhook's, and behind it a handler that reads the body
 //! and answers a constant. Nothing that answers reviews in this stack can be faster.
+//!
+//! The same with a check that the body is JSON shows what is left when the first thing that any webhook has to do is done.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -9,11 +11,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
-use axum::http::header;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
 use axum::routing::post;
 use isvc_registrar::admission::PATH;
 use isvc_registrar::certs::{CertificateResolver, read_pair};
 use isvc_registrar::server::{Limits, tls};
+use serde::de::IgnoredAny;
 use tokio_util::sync::CancellationToken;
 
 /// What it answers.
@@ -31,17 +35,30 @@ pub(crate) struct ReferenceArgs {
     tls_cert_file: PathBuf,
     #[arg(long)]
     tls_key_file: PathBuf,
+    /// Make sure that the body is JSON, and look at nothing of it
+    #[arg(long)]
+    checks_json: bool,
 }
 
 /// Serves until it is ended.
 pub(crate) async fn run(args: ReferenceArgs) -> anyhow::Result<()> {
     let resolver = Arc::new(CertificateResolver::default());
     resolver.serve(read_pair(&std::fs::read(args.tls_cert_file)?, &std::fs::read(args.tls_key_file)?)?);
-    let handler = |body: Bytes| async move {
-        drop(body);
-        ([(header::CONTENT_TYPE, "application/json")], ANSWER)
+    let answer = || ([(header::CONTENT_TYPE, "application/json")], ANSWER).into_response();
+    let route = if args.checks_json {
+        post(move |body: Bytes| async move {
+            match serde_json::from_slice::<IgnoredAny>(&body) {
+                Ok(_) => answer(),
+                Err(_) => StatusCode::BAD_REQUEST.into_response(),
+            }
+        })
+    } else {
+        post(move |body: Bytes| async move {
+            drop(body);
+            answer()
+        })
     };
-    let router = Router::new().route(PATH, post(handler)).layer(DefaultBodyLimit::max(LARGEST_BODY_BYTES));
+    let router = Router::new().route(PATH, route).layer(DefaultBodyLimit::max(LARGEST_BODY_BYTES));
     let stop = tls::Stop { signal: CancellationToken::new(), drain_delay: Duration::ZERO };
     tls::serve(TcpListener::bind(args.listen)?, router, resolver, stop, Limits::default()).await?;
     Ok(())

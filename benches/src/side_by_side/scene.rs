@@ -154,9 +154,18 @@ impl Scene {
 
     /// The bare handler.
     pub(crate) fn reference(&self) -> anyhow::Result<Listening> {
+        self.reference_with(&[])
+    }
+
+    /// The same, and it makes sure that every body is JSON.
+    pub(crate) fn reference_that_checks_json(&self) -> anyhow::Result<Listening> {
+        self.reference_with(&["--checks-json"])
+    }
+
+    fn reference_with(&self, flags: &[&str]) -> anyhow::Result<Listening> {
         let address = free_address()?;
         let mut command = command(&std::env::current_exe()?);
-        command.arg("reference").args(["--listen", &address.to_string()]);
+        command.arg("reference").args(["--listen", &address.to_string()]).args(flags);
         self.with_certificate(&mut command);
         self.listening("reference", &mut command, address)
     }

@@ -17,6 +17,9 @@ const MUTATE: &str = "/mutate?timeout=5s";
 /// Path of the registry's API.
 pub(crate) const API: &str = "/api/model_registry/v1";
 
+/// What an answer that allows has in it.
+const ALLOWED: &str = "\"allowed\":true";
+
 /// In [`Reviews::Mixed`] one of so many is a CREATE.
 const UPDATES_TO_A_CREATE: u64 = 10;
 
@@ -37,6 +40,15 @@ pub(crate) enum Target {
         /// Where it listens.
         address: SocketAddr,
     },
+    /// The bare handler with a review, and then a registry with the calls for it: what no webhook can do without.
+    BareThenRegistry {
+        /// Where the bare handler listens.
+        bare: SocketAddr,
+        /// What its certificate is signed with.
+        ca: PathBuf,
+        /// Where the registry listens.
+        registry: SocketAddr,
+    },
 }
 
 /// What a webhook is sent.
@@ -56,6 +68,8 @@ pub(crate) enum Session {
     Webhook { connection: Connection, update: Review, create: Review, reviews: Reviews },
     /// With a registry.
     Registry(Box<Calls>),
+    /// With the bare handler, and a registry.
+    BareThenRegistry { connection: Connection, create: Review, calls: Box<Calls> },
 }
 
 impl Session {
@@ -65,12 +79,17 @@ impl Session {
                 let size = if let Reviews::Updates(size) = reviews { *size } else { Size::Usual };
                 Ok(Self::Webhook {
                     connection: Connection::open(*address, Some(&tls(ca)?)).await?,
-                    update: Review::new(&reviews::update(size), "\"allowed\":true"),
+                    update: Review::new(&reviews::update(size), ALLOWED),
                     create: Review::new(&reviews::create(Size::Usual), "\"patch\":"),
                     reviews: *reviews,
                 })
             }
             Target::Registry { address } => Ok(Self::Registry(Box::new(Calls::open(*address).await?))),
+            Target::BareThenRegistry { bare, ca, registry } => Ok(Self::BareThenRegistry {
+                connection: Connection::open(*bare, Some(&tls(ca)?)).await?,
+                create: Review::new(&reviews::create(Size::Usual), ALLOWED),
+                calls: Box::new(Calls::open(*registry).await?),
+            }),
         }
     }
 
@@ -86,6 +105,10 @@ impl Session {
                 review.send(connection, object).await
             }
             Self::Registry(calls) => calls.make(object).await,
+            Self::BareThenRegistry { connection, create, calls } => {
+                create.send(connection, object).await?;
+                calls.make(object).await
+            }
         }
     }
 }

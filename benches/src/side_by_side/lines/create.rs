@@ -23,6 +23,9 @@ const DATABASE: u64 = 5;
 /// Entries in the registry, few and many.
 const ENTRIES: [u64; 2] = [500, 50_000];
 
+/// What no webhook in this stack can do without.
+const BARE_FIRST: &str = "the bare handler first, then the same calls";
+
 /// Our CREATEs and the direct calls, by turns, never twice for the same object.
 pub(super) struct Turns<'a> {
     scene: &'a Scene,
@@ -47,6 +50,14 @@ impl<'a> Turns<'a> {
         self.put(Plan { target, workers, until, first_object: 0 })
     }
 
+    /// The direct calls, each after a review that the bare handler has answered.
+    fn direct_behind(&mut self, bare: &Listening, workers: usize, operations: u64) -> anyhow::Result<Report> {
+        let until = Until::Operations(self.scene.effort.operations(operations));
+        let (ca, registry) = (self.scene.ca(), self.registry.address);
+        let target = Target::BareThenRegistry { bare: bare.address, ca, registry };
+        self.put(Plan { target, workers, until, first_object: 0 })
+    }
+
     fn put(&mut self, plan: Plan) -> anyhow::Result<Report> {
         let report = put_load(&Plan { first_object: self.next_object, ..plan })?;
         self.next_object = report.next_object;
@@ -58,13 +69,18 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     let registry = scene.registry(0)?;
     let webhook = scene.webhook(&registry)?;
     let mut turns = Turns::new(scene, &registry, &webhook);
+    let bare = scene.reference()?;
     let (mut more, mut latency, mut throughput) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut more_than_must_be, mut limit) = (Vec::new(), Vec::new());
     for _ in 0..scene.effort.rounds {
         let (ours, direct) = (turns.ours(1, ONE_BY_ONE)?, turns.direct(1, ONE_BY_ONE)?);
         more.push((ours.median.as_secs_f64() - direct.median.as_secs_f64()) * 1e3);
         latency.push(ours.median.as_secs_f64() / direct.median.as_secs_f64());
+        let behind = turns.direct_behind(&bare, 1, ONE_BY_ONE)?;
+        more_than_must_be.push((ours.median.as_secs_f64() - behind.median.as_secs_f64()) * 1e3);
         let (ours, direct) = (turns.ours(AT_A_TIME, MANY)?, turns.direct(AT_A_TIME, MANY)?);
         throughput.push(ours.throughput() / direct.throughput());
+        limit.push(ours.throughput() / turns.direct_behind(&bare, AT_A_TIME, MANY)?.throughput());
     }
     registry.answer_after(DATABASE)?;
     let mut with_database = Vec::new();
@@ -86,6 +102,15 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
             Unit::Milliseconds,
             more,
         ),
+        Line {
+            against: BARE_FIRST,
+            ..line(
+                "CREATE, known environment: median beyond",
+                Goal::Told,
+                Unit::Milliseconds,
+                more_than_must_be,
+            )
+        },
         line("CREATE, known environment: median", Goal::Told, Unit::Ratio, latency),
         line(
             "500 CREATEs, 16 at a time: throughput",
@@ -93,6 +118,10 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
             Unit::Ratio,
             throughput,
         ),
+        Line {
+            against: BARE_FIRST,
+            ..line("500 CREATEs, 16 at a time: throughput", Goal::Told, Unit::Ratio, limit)
+        },
         line(
             "the same, and the registry takes 5 ms for an answer",
             Goal::AtLeast(LEAST_THROUGHPUT),

@@ -24,26 +24,32 @@ struct Run {
 pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     let registry = scene.registry(0)?;
     let (webhook, reference) = (scene.webhook(&registry)?, scene.reference()?);
+    let checking = scene.reference_that_checks_json()?;
     let mut lines = Vec::new();
     for connections in CONNECTIONS {
         let (mut throughput, mut p99, mut processor) = (Vec::new(), Vec::new(), Vec::new());
+        let mut limit = Vec::new();
         for _ in 0..scene.effort.rounds {
             let ours = run(scene, &webhook, connections)?;
             let bare = run(scene, &reference, connections)?;
+            let checked = run(scene, &checking, connections)?;
             throughput.push(ours.report.throughput() / bare.report.throughput());
             p99.push(ours.report.p99.as_secs_f64() / bare.report.p99.as_secs_f64());
             processor.push(ours.processor / bare.processor);
+            limit.push(ours.report.throughput() / checked.report.throughput());
         }
-        let line = |what: &str, goal, figures| Line {
+        let line = |what: &str, against, goal, figures| Line {
             what: format!("UPDATE with nothing to do, {connections} connections: {what}"),
-            against: "the bare handler",
+            against,
             goal,
             unit: Unit::Ratio,
             figures,
         };
-        lines.push(line("throughput", Goal::AtLeast(LEAST_THROUGHPUT), throughput));
-        lines.push(line("p99", Goal::AtMost(MOST_P99), p99));
-        lines.push(line("processor time of the server", Goal::Told, processor));
+        let bare = "the bare handler";
+        lines.push(line("throughput", bare, Goal::AtLeast(LEAST_THROUGHPUT), throughput));
+        lines.push(line("throughput", "one that checks the JSON, and no more", Goal::Told, limit));
+        lines.push(line("p99", bare, Goal::AtMost(MOST_P99), p99));
+        lines.push(line("processor time of the server", bare, Goal::Told, processor));
     }
     Ok(lines)
 }
