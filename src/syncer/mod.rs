@@ -222,6 +222,10 @@ impl Syncer {
         let mut configured = world.directory.changes();
         loop {
             world.fence.opened().await;
+            // What was seen while another replica acted was left to it, and no comparison looks at finalizers.
+            for name in world.store.to_release() {
+                world.queue.add(&name);
+            }
             let mut sweeper = Sweeper::new(self.settings.full_resync);
             let mut failures: u32 = 0;
             while world.fence.allows() {

@@ -195,6 +195,17 @@ impl Store {
         }
     }
 
+    /// Objects being deleted that are held by the finalizer that is to be released.
+    #[must_use]
+    pub fn to_release(&self) -> Vec<ObjectName> {
+        let state = self.state();
+        let is_held = |seen: &Seen| {
+            matches!(seen, Seen::There(presence)
+                if presence.object.being_deleted && presence.object.finalizer_to_release.is_some())
+        };
+        state.names.iter().filter(|(_, seen)| is_held(seen)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// All objects that are there or were seen to go.
     #[must_use]
     pub fn all(&self) -> Vec<(ObjectName, Seen)> {

@@ -188,6 +188,10 @@ impl Watcher {
                 self.queue.add(name);
             }
         }
+        // Whatever the registry says, and whether or not anybody compares: a deletion waits for these.
+        for name in self.store.to_release() {
+            self.queue.add(&name);
+        }
         if difference.missing > 0 {
             // Nobody listens any more only when the syncer is being stopped.
             let _ = self.signals.send(Signal::Missing(difference.missing));

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use isvc_registrar::registry::directory::{Configured, Directory};
+use isvc_registrar::syncer::Fence;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::scene::{
     CLUSTER, MODEL, NAMESPACE, OTHER_MODEL, Scene, VERSION, label, labels, name, object, ready, until,
@@ -237,6 +240,43 @@ async fn while_the_registry_is_away_nothing_is_lost_and_no_deletion_waits() {
     scene.faults(json!({}));
     until("the entry is retired", || scene.state(id) == "UNDEPLOYED").await;
     until("what was missed is registered", || scene.states().contains_key("missed")).await;
+    running.stop().await;
+}
+
+/// An object of which nobody says anything to the registry, held by the finalizer that is to be released.
+fn held_by_finalizer(scene: &mut Scene) {
+    scene.settings.release_finalizer = Some("example.org/finalizer".into());
+    let mut held = object("held", &json!({}), &json!({}));
+    held["metadata"]["finalizers"] = json!(["example.org/finalizer"]);
+    scene.objects.apply(held);
+    scene.faults(json!({"status": 503}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_was_being_deleted_before_the_start_is_let_go_whatever_the_registry_does() {
+    let mut scene = Scene::new().await;
+    held_by_finalizer(&mut scene);
+    scene.objects.delete(&name("held"));
+    assert!(scene.objects.object(&name("held")).is_some(), "the finalizer holds it");
+    let running = scene.start();
+    until("no finalizer holds the object", || scene.objects.object(&name("held")).is_none()).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_was_being_deleted_while_another_replica_acted_is_let_go_at_the_takeover() {
+    let mut scene = Scene::new().await;
+    scene.fence = Fence::closed();
+    held_by_finalizer(&mut scene);
+    scene.objects.delete(&name("held"));
+    // Nothing can be compared either: the registries are not known yet.
+    let unknown = Configured { complete: false, registries: Vec::new(), ..scene.configured() };
+    let running = scene.start_with(Directory::of(unknown));
+    until("the objects are known", || running.syncer.is_ready()).await;
+    until("nobody works on it", || running.syncer.is_idle()).await;
+    assert!(scene.objects.object(&name("held")).is_some(), "this replica may not act yet");
+    scene.fence.move_to(Instant::now() + Duration::from_hours(1));
+    until("no finalizer holds the object", || scene.objects.object(&name("held")).is_none()).await;
     running.stop().await;
 }
 
