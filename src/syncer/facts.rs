@@ -124,9 +124,9 @@ impl Facts {
                 Err(failure) => facts.failed.push(failure),
             }
         }
-        // Where more was read than the one entry, it was not the last thing to be read.
-        let entries = facts.shelves.iter().flat_map(|shelf| &shelf.entries);
-        facts.absence_confirmed = is_absent && entries.clone().count() == 1 && entries.clone().all(is_ours);
+        // After an entry that is not ours its environment was read too.
+        let mut entries = facts.shelves.iter().flat_map(|shelf| &shelf.entries);
+        facts.absence_confirmed = is_absent && entries.all(is_ours);
         Ok(facts)
     }
 

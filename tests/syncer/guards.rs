@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
-use isvc_registrar::registry::embedded::EmbeddedRegistry;
 use isvc_registrar::syncer::Fence;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::scene::{MODEL, NAMESPACE, Scene, admit, labels, name, object, until};
+use crate::scene::{MODEL, NAMESPACE, Scene, admit, labels, name, object, patch, until, url_of};
 
 /// A scene with one settled object, and the id of its entry.
 async fn settled(scene: &Scene) -> (crate::scene::Running, i32) {
@@ -54,14 +53,7 @@ async fn make_west_s(url: String) {
     let body = json!({"desiredState": "DEPLOYED", "customProperties": {
         "managedBy": text("isvc-registrar"), "cluster": text("west"), "namespace": text(NAMESPACE),
         "name": text("scorer")}});
-    let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
-    let answer = patch.body(body.to_string()).send().await.unwrap();
-    assert!(answer.status().is_success());
-}
-
-/// Where an entry is.
-fn url_of(server: &EmbeddedRegistry, id: i32) -> String {
-    format!("{}/api/model_registry/v1/inference_services/{id}", server.url())
+    patch(url, body).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,14 +118,7 @@ async fn an_entry_that_was_touched_meanwhile_has_its_grace_again() {
     let id = scene.admit("scorer", MODEL).await;
     scene.set_clock_off(0);
     let url = url_of(&scene.server, id);
-    scene.source.before_get(move || {
-        async move {
-            let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
-            let answer = patch.body(json!({"desiredState": "DEPLOYED"}).to_string()).send().await.unwrap();
-            assert!(answer.status().is_success());
-        }
-        .boxed()
-    });
+    scene.source.before_get(move || patch(url, json!({"desiredState": "DEPLOYED"})).boxed());
     let running = scene.start();
     until("the object was asked for", || scene.source.gets() > 0).await;
     until("the job has ended", || running.syncer.is_idle()).await;

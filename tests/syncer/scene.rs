@@ -206,15 +206,24 @@ impl Scene {
 
     /// Changes an entry as somebody else would.
     pub(crate) async fn patch(&self, id: i32, body: Value) {
-        let url = format!("{}/api/model_registry/v1/inference_services/{id}", self.server.url());
-        let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
-        let answer = patch.body(body.to_string()).send().await.expect("the registry answers");
-        assert!(answer.status().is_success(), "the registry refuses {body}: {}", answer.status());
+        patch(url_of(&self.server, id), body).await;
     }
 
     pub(crate) fn faults(&self, faults: Value) {
         self.registry().set_faults(serde_json::from_value::<Faults>(faults).expect("known switches"));
     }
+}
+
+/// Where an entry is.
+pub(crate) fn url_of(server: &EmbeddedRegistry, id: i32) -> String {
+    format!("{}/api/model_registry/v1/inference_services/{id}", server.url())
+}
+
+/// Changes the entry there as somebody else would.
+pub(crate) async fn patch(url: String, body: Value) {
+    let patch = reqwest::Client::new().patch(url).header("content-type", "application/json");
+    let answer = patch.body(body.to_string()).send().await.expect("the registry answers");
+    assert!(answer.status().is_success(), "the registry refuses {body}: {}", answer.status());
 }
 
 async fn serve(registry: Registry) -> EmbeddedRegistry {

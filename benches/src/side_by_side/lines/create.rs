@@ -40,26 +40,23 @@ impl<'a> Turns<'a> {
     }
 
     fn ours(&mut self, workers: usize, operations: u64) -> anyhow::Result<Report> {
-        let until = Until::Operations(self.scene.effort.operations(operations));
-        self.put(self.scene.reviews(self.webhook, Reviews::Creates, workers, until))
+        let (address, ca) = (self.webhook.address, self.scene.ca());
+        self.put(Target::Webhook { address, ca, reviews: Reviews::Creates }, workers, operations)
     }
 
     pub(super) fn direct(&mut self, workers: usize, operations: u64) -> anyhow::Result<Report> {
-        let until = Until::Operations(self.scene.effort.operations(operations));
-        let target = Target::Registry { address: self.registry.address };
-        self.put(Plan { target, workers, until, first_object: 0 })
+        self.put(Target::Registry { address: self.registry.address }, workers, operations)
     }
 
     /// The direct calls, each after a review that the bare handler has answered.
     fn direct_behind(&mut self, bare: &Listening, workers: usize, operations: u64) -> anyhow::Result<Report> {
-        let until = Until::Operations(self.scene.effort.operations(operations));
         let (ca, registry) = (self.scene.ca(), self.registry.address);
-        let target = Target::BareThenRegistry { bare: bare.address, ca, registry };
-        self.put(Plan { target, workers, until, first_object: 0 })
+        self.put(Target::BareThenRegistry { bare: bare.address, ca, registry }, workers, operations)
     }
 
-    fn put(&mut self, plan: Plan) -> anyhow::Result<Report> {
-        let report = put_load(&Plan { first_object: self.next_object, ..plan })?;
+    fn put(&mut self, target: Target, workers: usize, operations: u64) -> anyhow::Result<Report> {
+        let until = Until::Operations(self.scene.effort.operations(operations));
+        let report = put_load(&Plan { target, workers, until, first_object: self.next_object })?;
         self.next_object = report.next_object;
         Ok(report)
     }
