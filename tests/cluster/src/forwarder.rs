@@ -1,9 +1,10 @@
 //! Makes cluster IPs work: a connection to a Service reaches one of its ready Pods.
 //!
 //! In: Services and Pods, from watches, and ahead of them the kubelet's announcements of ready Pods. Out: a listener for
-//! each TCP port of each Service that has a ready Pod. What stays true: without a ready Pod a connection is refused;
-//! connections go to the Pods in turn; once the API shows a Pod ready, its Services reach it (the kubelet announces it
-//! here before it writes that status), so no test has to wait a little longer.
+//! each TCP port of each Service that has a ready Pod, or any Pod where it leads to those that are not ready too. What
+//! stays true: where there is none a connection is refused; connections go to the Pods in turn; once the API shows a Pod
+//! ready, its Services reach it (the kubelet announces it here before it writes that status), so no test has to wait a
+//! little longer.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -167,9 +168,11 @@ fn backends(services: &[Arc<Service>], pods: &[Arc<Pod>]) -> Backends {
         let Some(selector) = spec.selector.as_ref().filter(|selector| !selector.is_empty()) else {
             continue;
         };
+        let all = spec.publish_not_ready_addresses == Some(true);
         let selected: Vec<&Arc<Pod>> = pods
             .iter()
-            .filter(|pod| pod.namespace() == service.namespace() && is_ready(pod) && !is_going(pod))
+            .filter(|pod| pod.namespace() == service.namespace())
+            .filter(|pod| all || is_ready(pod) && !is_going(pod))
             .filter(|pod| selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value)))
             .collect();
         for port in spec.ports.iter().flatten().filter(|port| port.protocol.as_deref() != Some("UDP")) {
@@ -221,15 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn a_service_stands_for_its_ready_pods_alone() {
-        let service = parse::<Service>(json!({
-            "metadata": {"name": "s", "namespace": "a"},
-            "spec": {
-                "clusterIP": "127.64.1.1",
-                "selector": {"app": "x"},
-                "ports": [{"port": 443, "targetPort": "https"}, {"port": 80}],
-            },
-        }));
+    fn a_service_stands_for_its_ready_pods_alone_unless_it_says_otherwise() {
+        let service = |all: bool| {
+            parse::<Service>(json!({
+                "metadata": {"name": "s", "namespace": "a"},
+                "spec": {
+                    "clusterIP": "127.64.1.1",
+                    "selector": {"app": "x"},
+                    "ports": [{"port": 443, "targetPort": "https"}, {"port": 80}],
+                    "publishNotReadyAddresses": all,
+                },
+            }))
+        };
         let pod = |address: &str, ready: &str, app: &str| {
             parse::<Pod>(json!({
                 "metadata": {"namespace": "a", "labels": {"app": app}},
@@ -244,10 +250,13 @@ mod tests {
             pod("127.65.0.5", "True", "y"),
         ];
 
-        let found = backends(&[service], &pods);
+        let found = backends(&[service(false)], &pods);
+        let all = backends(&[service(true)], &pods);
 
         let at = |address: &str| address.parse::<SocketAddrV4>().unwrap();
         assert_eq!(found[&at("127.64.1.1:443")], [at("127.65.0.2:10250"), at("127.65.0.3:10250")]);
         assert_eq!(found[&at("127.64.1.1:80")], [at("127.65.0.2:80"), at("127.65.0.3:80")]);
+        let not_ready = at("127.65.0.4:80");
+        assert_eq!(all[&at("127.64.1.1:80")], [at("127.65.0.2:80"), at("127.65.0.3:80"), not_ready]);
     }
 }

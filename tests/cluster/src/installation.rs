@@ -128,7 +128,7 @@ impl<'a> Installation<'a> {
         &self.namespace
     }
 
-    /// What a container (`webhook` or `syncer`) has written, in all Pods.
+    /// What a container (`webhook`, `syncer`, or `test` of `helm test`) has written, in all Pods.
     pub fn log(&self, container: &str) -> Result<String> {
         self.cluster.container_log(&self.namespace, RELEASE, container)
     }
