@@ -17,6 +17,7 @@ use super::conclude::{Reply, conclude};
 use super::deadline;
 use super::decide::{Action, Decision, OurLabels, Question, decide};
 use super::policy::{Mode, Policies};
+use super::reading::Reading;
 use super::respond::respond;
 use super::review::Request;
 use crate::kserve::LabelKeys;
@@ -52,11 +53,13 @@ pub struct Webhook {
 struct Served {
     webhook: Webhook,
     room: Room,
+    reading: Reading,
 }
 
 /// The routes of the webhook's port.
 pub fn router(webhook: Webhook) -> Router {
-    Router::new().route(PATH, post(mutate)).with_state(Arc::new(Served { webhook, room: Room::default() }))
+    let served = Served { webhook, room: Room::default(), reading: Reading::default() };
+    Router::new().route(PATH, post(mutate)).with_state(Arc::new(served))
 }
 
 /// Takes the request whole: an extractor would make a copy of its headers for itself.
@@ -72,11 +75,17 @@ async fn mutate(State(served): State<Arc<Served>>, request: axum::extract::Reque
         Err(error) => return (error.status(), format!("{error}\n")).into_response(),
     };
     let webhook = &served.webhook;
-    let request = match Request::read(&body.bytes, &webhook.keys) {
-        Ok(request) => request,
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    let body_bytes = body.bytes.len();
+    let read = {
+        let served = Arc::clone(&served);
+        // The body goes away with it, and gives its room back.
+        move || Request::read(&body.bytes, &served.webhook.keys)
     };
-    drop(body);
+    let request = match served.reading.of(body_bytes, read).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(error)) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+        Err(error) => return (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+    };
     let deadline = received + deadline::of_review(parts.uri.query()).min(webhook.registry_limit);
     let answer = webhook.review(&request, deadline).await;
     webhook.metrics.answered(request.operation, answer.outcome, answer.allowed(), received.elapsed());

@@ -14,6 +14,7 @@ mod decide;
 mod handler;
 mod message;
 mod policy;
+mod reading;
 mod respond;
 mod review;
 

@@ -22,9 +22,11 @@ mod serving_certificate;
 mod syncer;
 mod webhook;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 
 pub use audit::AuditArgs;
 pub use certs::CertsArgs;
@@ -77,7 +79,7 @@ pub enum Command {
 pub fn run(cli: Cli) -> ExitCode {
     // Fails only when a provider is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime(&cli.command) {
         Ok(runtime) => runtime,
         Err(error) => {
             return failed(
@@ -100,6 +102,21 @@ pub fn run(cli: Cli) -> ExitCode {
         .map(|()| ExitCode::SUCCESS)
     });
     outcome.unwrap_or_else(|error| failed(&error, failure))
+}
+
+/// The threads that a command waits on: one for the webhook and for the syncer, one per processor for the others.
+///
+/// Tokio's own choice is a thread per processor of the node, whatever a container may use of them, and each of them
+/// keeps memory of its own: with 16 the webhook takes twice as much. Both programs wait most of the time, and one
+/// thread also answers a review sooner than two that hand it to each other.
+fn runtime(command: &Command) -> io::Result<Runtime> {
+    let mut builder = match command {
+        Command::Webhook(_) | Command::Syncer(_) => Builder::new_current_thread(),
+        Command::Audit(_) | Command::Demo(_) | Command::Registry(_) | Command::Certs(_) => {
+            Builder::new_multi_thread()
+        }
+    };
+    builder.enable_all().build()
 }
 
 /// Says on standard error why the command ended.
