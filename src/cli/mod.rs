@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_stays_in_the_cluster_has_as_few_threads_however_many_processors_the_node_has() {
-        let webhook = runtime_of(&["webhook", "--tls-secret", "registrar/tls"]);
+        let webhook = runtime_of(&["webhook", "--tls-cert-file", "tls.crt", "--tls-key-file", "tls.key"]);
         assert_eq!(webhook.handle().runtime_flavor(), RuntimeFlavor::CurrentThread);
         assert_eq!(runtime_of(&["syncer"]).metrics().num_workers(), 2);
     }
