@@ -59,10 +59,32 @@ impl Reading {
 mod tests {
     use std::sync::mpsc;
     use std::thread;
+    use std::time::Duration;
 
     use futures::FutureExt;
+    use tokio::sync::oneshot;
 
     use super::*;
+
+    /// Far longer than anything here takes: a test that fails says so in place of waiting for ever.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// Work that tells when it has begun, and goes on until it is let go.
+    fn work() -> (impl FnOnce() -> bool + Send + 'static, oneshot::Receiver<()>, mpsc::Sender<()>) {
+        let (begin, begun) = oneshot::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let work = move || {
+            let told = begin.send(()).is_ok();
+            ended.recv().is_err() && told
+        };
+        (work, begun, end)
+    }
+
+    async fn all_places_are_free_again(reading: &Reading) {
+        let all = u32::try_from(LONG_BODIES_AT_A_TIME).unwrap();
+        let free = tokio::time::timeout(PATIENCE, reading.places.acquire_many(all)).await;
+        assert!(free.is_ok(), "a long body that was read still holds its place");
+    }
 
     #[tokio::test]
     async fn a_short_body_is_read_here_and_a_long_one_elsewhere() {
@@ -76,38 +98,38 @@ mod tests {
     #[tokio::test]
     async fn while_long_bodies_are_read_short_ones_are_too_and_further_long_ones_wait() {
         let reading = Reading::default();
-        let (ends, read): (Vec<_>, Vec<_>) = (0..LONG_BODIES_AT_A_TIME)
-            .map(|_| {
-                let (end, ended) = mpsc::channel::<()>();
-                let reading = reading.clone();
-                let read = async move { reading.of(usize::MAX, move || ended.recv().is_err()).await };
-                (end, tokio::spawn(read))
-            })
-            .unzip();
-        while reading.places.available_permits() > 0 {
-            tokio::task::yield_now().await;
+        let mut reads = Vec::new();
+        let mut ends = Vec::new();
+        for _ in 0..LONG_BODIES_AT_A_TIME {
+            let (work, begun, end) = work();
+            let reading = reading.clone();
+            reads.push(tokio::spawn(async move { reading.of(usize::MAX, work).await }));
+            ends.push(end);
+            begun.await.unwrap();
         }
         assert_eq!(reading.of(1, || "short").await, Ok("short"));
         let mut further = Box::pin(reading.of(usize::MAX, || "long"));
+        assert_eq!(reading.places.available_permits(), 0, "every long body that is read holds a place");
         assert_eq!(further.as_mut().now_or_never(), None, "it waits for a place");
         drop(ends);
-        assert_eq!(further.await, Ok("long"));
-        for read in read {
+        let further =
+            tokio::time::timeout(PATIENCE, further).await.expect("a place that was given back is taken");
+        assert_eq!(further, Ok("long"));
+        for read in reads {
             assert_eq!(read.await.unwrap(), Ok(true));
         }
+        all_places_are_free_again(&reading).await;
     }
 
     #[tokio::test]
     async fn a_long_body_is_read_to_its_end_when_its_client_has_gone_away_and_keeps_its_place_till_then() {
         let reading = Reading::default();
-        let (end, ended) = mpsc::channel::<()>();
-        let read = reading.of(usize::MAX, move || ended.recv().is_err());
-        assert_eq!(read.now_or_never(), None, "it is dropped while it is read");
+        let (work, begun, end) = work();
+        assert_eq!(reading.of(usize::MAX, work).now_or_never(), None, "it is dropped while it is read");
+        begun.await.unwrap();
         assert_eq!(reading.places.available_permits(), LONG_BODIES_AT_A_TIME - 1);
         drop(end);
-        while reading.places.available_permits() < LONG_BODIES_AT_A_TIME {
-            tokio::task::yield_now().await;
-        }
+        all_places_are_free_again(&reading).await;
     }
 
     #[tokio::test]
