@@ -72,8 +72,15 @@ impl Default for Room {
 /// A body, and the shared room it takes until it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    pub(super) bytes: Bytes,
+    bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    /// The bytes, for as long as the room is held: moving them out would leave the room behind.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Room {
@@ -101,6 +108,12 @@ impl Room {
             whole.extend_from_slice(&chunk);
         }
         Ok(Held { bytes: if whole.is_empty() { first } else { whole.into() }, _room: room })
+    }
+
+    /// Bytes of the shared room that nobody holds.
+    #[cfg(test)]
+    pub(super) fn free(&self) -> usize {
+        self.free.available_permits()
     }
 
     /// Takes from the shared room until so many bytes are held.
@@ -146,8 +159,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_read_whole() {
-        assert_eq!(room(4).read(pieces(&["ab", "cd"])).await.unwrap().bytes, &b"abcd"[..]);
-        assert_eq!(room(4).read(Body::empty()).await.unwrap().bytes, &b""[..]);
+        assert_eq!(room(4).read(pieces(&["ab", "cd"])).await.unwrap().bytes(), &b"abcd"[..]);
+        assert_eq!(room(4).read(Body::empty()).await.unwrap().bytes(), &b""[..]);
     }
 
     #[tokio::test]
@@ -157,19 +170,19 @@ mod tests {
         assert_eq!(room.read(pieces(&["x", "yz"])).await.unwrap_err(), BodyError::NoRoom);
         drop(first);
         room.read(pieces(&["x", "yz"])).await.expect("the first body has given its room back");
-        assert_eq!(room.free.available_permits(), 4);
+        assert_eq!(room.free(), 4);
     }
 
     #[tokio::test]
     async fn a_small_body_is_read_when_large_ones_have_taken_the_room() {
         let room = Room { own: 2, ..room(2) };
         let large = room.read(pieces(&["a", "bcd"])).await.unwrap();
-        assert_eq!(room.free.available_permits(), 0);
+        assert_eq!(room.free(), 0);
         assert_eq!(room.read(pieces(&["x", "yz"])).await.unwrap_err(), BodyError::NoRoom);
         let small = room.read(pieces(&["x", "y"])).await.expect("it needs nothing of what they took");
-        assert_eq!((&small.bytes[..], &large.bytes[..]), (&b"xy"[..], &b"abcd"[..]));
+        assert_eq!((small.bytes(), large.bytes()), (&b"xy"[..], &b"abcd"[..]));
         drop(large);
-        assert_eq!(room.free.available_permits(), 2);
+        assert_eq!(room.free(), 2);
     }
 
     #[test]
@@ -189,7 +202,7 @@ mod tests {
     async fn a_body_that_never_ends_is_given_up_and_gives_its_room_back() {
         let room = Room { timeout: Duration::from_millis(1), ..room(4) };
         assert_eq!(room.read(endless()).await.unwrap_err(), BodyError::TooSlow);
-        assert_eq!(room.free.available_permits(), 4);
+        assert_eq!(room.free(), 4);
     }
 
     #[tokio::test]

@@ -75,18 +75,11 @@ async fn mutate(State(served): State<Arc<Served>>, request: axum::extract::Reque
         Err(error) => return (error.status(), format!("{error}\n")).into_response(),
     };
     let webhook = &served.webhook;
-    let body_bytes = body.bytes.len();
-    let read = {
-        let served = Arc::clone(&served);
-        // The body goes away with it, and gives its room back.
-        move || Request::read(&body.bytes, &served.webhook.keys)
-    };
-    let request = match served.reading.of(body_bytes, read).await {
-        Ok(Ok(request)) => request,
-        Ok(Err(error)) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
-        Err(error) => return (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
-    };
     let deadline = received + deadline::of_review(parts.uri.query()).min(webhook.registry_limit);
+    let request = match served.reading.read(body, &webhook.keys, deadline).await {
+        Ok(request) => request,
+        Err(error) => return (error.status(), format!("{error}\n")).into_response(),
+    };
     let answer = webhook.review(&request, deadline).await;
     webhook.metrics.answered(request.operation, answer.outcome, answer.allowed(), received.elapsed());
     ([(header::CONTENT_TYPE, "application/json")], respond(&request, &answer, &webhook.keys)).into_response()

@@ -1,10 +1,10 @@
 //! Admission: a review in, an answer out.
 //!
-//! `review` reads the wire, `decide` holds the table and says what to ask the registry, `conclude` turns what came
-//! of it into an answer, `respond` writes the wire; `handler` runs them in that order and is the only part that
-//! does I/O. What stays true: a review that is answered at all is answered before its deadline, with its own uid;
-//! a patch touches the id label and nothing else; nothing that is broken elsewhere keeps an object from being
-//! deleted, finalized or scaled.
+//! `body` takes a review in, `reading` finds a thread to read it on, and `review` knows the wire; `decide` holds the
+//! table and says what to ask the registry, `conclude` turns what came of it into an answer, `respond` writes the
+//! wire; `handler` runs them in that order. What stays true: a review that is answered at all is answered before its
+//! deadline, with its own uid; a patch touches the id label and nothing else; nothing that is broken elsewhere keeps
+//! an object from being deleted, finalized or scaled.
 
 mod answer;
 mod body;

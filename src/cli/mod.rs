@@ -79,7 +79,7 @@ pub enum Command {
 pub fn run(cli: Cli) -> ExitCode {
     // Fails only when a provider is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = match runtime(&cli.command) {
+    let runtime = match runtime(threads(&cli.command)) {
         Ok(runtime) => runtime,
         Err(error) => {
             return failed(
@@ -104,24 +104,41 @@ pub fn run(cli: Cli) -> ExitCode {
     outcome.unwrap_or_else(|error| failed(&error, failure))
 }
 
-/// The threads that a command waits on: one for the webhook, two for the syncer, one per processor for the others.
+/// The threads that a command waits on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    /// The one that started the program.
+    One,
+    /// So many beside it.
+    Many(usize),
+    /// One for each processor of the machine.
+    PerProcessor,
+}
+
+/// What stays in the cluster has a fixed number of threads.
 ///
 /// Tokio's own choice is a thread per processor of the node, whatever a container may use of them, and each of them
 /// keeps memory of its own: with 16 the webhook takes twice as much. Both programs wait most of the time. One thread
 /// also answers a review sooner than two that hand it to each other; the syncer mends in less time, with two, what was
 /// missed while it was away.
-fn runtime(command: &Command) -> io::Result<Runtime> {
-    let mut builder = match command {
-        Command::Webhook(_) => Builder::new_current_thread(),
-        Command::Syncer(_) => {
-            let mut two = Builder::new_multi_thread();
-            two.worker_threads(2);
-            two
-        }
+fn threads(command: &Command) -> Threads {
+    match command {
+        Command::Webhook(_) => Threads::One,
+        Command::Syncer(_) => Threads::Many(2),
         Command::Audit(_) | Command::Demo(_) | Command::Registry(_) | Command::Certs(_) => {
-            Builder::new_multi_thread()
+            Threads::PerProcessor
         }
+    }
+}
+
+fn runtime(threads: Threads) -> io::Result<Runtime> {
+    let mut builder = match threads {
+        Threads::One => Builder::new_current_thread(),
+        Threads::Many(_) | Threads::PerProcessor => Builder::new_multi_thread(),
     };
+    if let Threads::Many(threads) = threads {
+        builder.worker_threads(threads);
+    }
     builder.enable_all().build()
 }
 
@@ -136,25 +153,35 @@ fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use tokio::runtime::RuntimeFlavor;
 
     use super::*;
 
-    fn runtime_of(command: &[&str]) -> Runtime {
-        let cli = Cli::try_parse_from([&["isvc-registrar"], command].concat()).unwrap();
-        runtime(&cli.command).unwrap()
+    fn threads_of(command: &[&str]) -> Threads {
+        threads(&Cli::try_parse_from([&["isvc-registrar"], command].concat()).unwrap().command)
     }
 
     #[test]
     fn what_stays_in_the_cluster_has_as_few_threads_however_many_processors_the_node_has() {
-        let webhook = runtime_of(&["webhook", "--tls-cert-file", "tls.crt", "--tls-key-file", "tls.key"]);
-        assert_eq!(webhook.handle().runtime_flavor(), RuntimeFlavor::CurrentThread);
-        assert_eq!(runtime_of(&["syncer"]).metrics().num_workers(), 2);
+        let webhook = ["webhook", "--tls-cert-file", "tls.crt", "--tls-key-file", "tls.key"];
+        assert_eq!(threads_of(&webhook), Threads::One);
+        assert_eq!(threads_of(&["syncer"]), Threads::Many(2));
     }
 
     #[test]
     fn an_audit_can_wait_for_an_answer_at_the_terminal_while_its_calls_go_on() {
-        let audit = runtime_of(&["audit"]);
+        let audit = runtime(threads_of(&["audit"])).unwrap();
         assert_eq!(audit.handle().runtime_flavor(), RuntimeFlavor::MultiThread);
+    }
+
+    #[test]
+    fn a_runtime_has_the_threads_that_it_was_given() {
+        let one = runtime(Threads::One).unwrap();
+        assert_eq!(one.handle().runtime_flavor(), RuntimeFlavor::CurrentThread);
+        let more_than_one_per_processor = thread::available_parallelism().unwrap().get() + 1;
+        let many = runtime(Threads::Many(more_than_one_per_processor)).unwrap();
+        assert_eq!(many.metrics().num_workers(), more_than_one_per_processor);
     }
 }

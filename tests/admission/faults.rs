@@ -9,6 +9,7 @@ use isvc_registrar::admission::{Policies, Severity};
 use isvc_registrar::registry::ClientSettings;
 use isvc_registrar::registry::embedded::{Database, EmbeddedRegistry, Faults};
 use rstest::rstest;
+use serde_json::json;
 
 use crate::reviews::Review;
 use crate::scene::{Scene, registry_with_models};
@@ -212,6 +213,35 @@ async fn an_answer_larger_than_any_is_not_read_to_its_end() {
     assert!(answered.said().contains("sent more than"), "{}", answered.said());
     let sent = scene.upstream.huge_bytes_sent();
     assert!(sent < HUGE_BYTES, "all {sent} bytes were read");
+}
+
+/// Bytes of a large review: four of them leave no room for a fifth body.
+const LARGE_BYTES: usize = 7 << 20;
+
+#[tokio::test]
+async fn large_reviews_that_wait_for_the_registry_keep_no_further_one_out() {
+    const MORE_THAN_THERE_IS_ROOM_FOR: usize = 6;
+    let scene = Disturbed::new().await;
+    scene.upstream.misbehave(Fault::Silence, "/inference_service?");
+    let webhook = TestWebhook::start(&scene.upstream.url, Setup::default());
+    let mut waiting = Vec::new();
+    for number in 0..MORE_THAN_THERE_IS_ROOM_FOR {
+        let name = format!("large-{number}");
+        let review = Review::create("model=7")
+            .with("/request/name", json!(name))
+            .with("/request/object/metadata/name", json!(name))
+            .with("/request/options", json!("x".repeat(LARGE_BYTES)));
+        let request = webhook.client.post(webhook.url()).header("content-type", "application/json");
+        waiting.push(tokio::spawn(request.body(review.body().to_string()).send()));
+        let asked = async {
+            while !scene.upstream.requests().iter().any(|request| request.contains(&name)) {
+                tokio::time::sleep(REGISTRY_LIMIT / 50).await;
+            }
+        };
+        let asked = tokio::time::timeout(LONG_ENOUGH, asked).await;
+        asked.unwrap_or_else(|_| panic!("the registry is asked for {name} while the reviews before it wait"));
+    }
+    assert!(waiting.iter().all(|review| !review.is_finished()), "all of them wait for the registry");
 }
 
 /// Whether a call ends by its own limit, or is given up before by a review that has come to the end of its own.
