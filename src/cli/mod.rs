@@ -119,8 +119,8 @@ enum Threads {
 ///
 /// Tokio's own choice is a thread per processor of the node, whatever a container may use of them, and each of them
 /// keeps memory of its own: with 16 the webhook takes twice as much. Both programs wait most of the time. One thread
-/// also answers a review sooner than two that hand it to each other; the syncer mends in less time, with two, what was
-/// missed while it was away.
+/// also answers a review sooner than two that hand it to each other; the syncer has a second one that renews the lease
+/// and answers probes while a page of objects or entries is read.
 fn threads(command: &Command) -> Threads {
     match command {
         Command::Webhook(_) => Threads::One,
